@@ -97,6 +97,8 @@ class Settings(BaseSettings):
     platform_operator_token: SecretStr | None = None
     rate_limits: str = "on"
     """`on`, `off` (benchmarks), or the numbers of G62 as JSON."""
+    lists_update: str | None = Field(default=None, pattern=r"^([1-9]|[1-9][0-9]{1,2})h$")
+    """Hours after which a worker downloads lists again, such as `12h`; unset: never by itself."""
     kafka_bootstrap: str | None = None
     """`host:port` of an Apache Kafka's brokers, with commas; unset: the embedded broker."""
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"

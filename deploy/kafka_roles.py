@@ -75,13 +75,15 @@ AGENTS: Final = (
 GRANTS: Final[Mapping[str, tuple[Grant, ...]]] = {
     "front": (
         *KNOWN,
-        *_topics(Operation.READ, Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS),
+        *_topics(
+            Operation.READ, Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS, Topic.LIST_CHANGES
+        ),
         *_topics(
             Operation.WRITE,
             Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS,
             Topic.TRANSACTION_COMMANDS, Topic.POLICY_COMMANDS, Topic.SCREENING_COMMANDS,
             Topic.RETENTION_COMMANDS, Topic.WEBHOOK_DELIVERIES, Topic.DECISIONS, Topic.AUDIT, Topic.REPLIES,
-            Topic.RATE_LIMITS,
+            Topic.RATE_LIMITS, Topic.LIST_CHANGES,
         ),
     ),
     "worker": (

@@ -233,6 +233,8 @@ class Scope(StrEnum):
     WALLETS_READ = "wallets:read"
     POLICIES_READ = "policies:read"
     POLICIES_WRITE = "policies:write"
+    LISTS_READ = "lists:read"
+    LISTS_WRITE = "lists:write"
     SCREENINGS_READ = "screenings:read"
     SCREENINGS_WRITE = "screenings:write"
     WEBHOOKS_MANAGE = "webhooks:manage"

@@ -32,6 +32,7 @@ class EventType(StrEnum):
     FLOW_PUBLISHED = "flow.published"
     FLOW_ARCHIVED = "flow.archived"
     POLICY_PUBLISHED = "policy.published"
+    LIST_UPDATED = "list.updated"
     TRANSACTION_SCREENED = "transaction.screened"
     TRANSACTION_DECISION_CHANGED = "transaction.decision_changed"
     WALLET_ASSESSED = "wallet.assessed"
@@ -59,6 +60,8 @@ class EventData(Frozen):
     endpoint_id: str | None = None
     policy: str | None = None
     policy_revision: int | None = None
+    list: str | None = None
+    list_version: str | None = None
     status: str | None = None
     decision: DecisionOutcome | None = None
     risk_level: RiskLevel | None = None

@@ -24,6 +24,7 @@ EndpointId = NewType("EndpointId", str)
 DeliveryId = NewType("DeliveryId", str)
 AssessmentId = NewType("AssessmentId", str)
 TransactionId = NewType("TransactionId", str)
+BacktestId = NewType("BacktestId", str)
 ScreeningId = NewType("ScreeningId", str)
 DispositionId = NewType("DispositionId", str)
 

@@ -131,6 +131,18 @@ class WalletEntry(Frozen):
 
 ListEntry = NameEntry | ValueEntry | WalletEntry
 
+
+def entry_key(entry: ListEntry) -> str:
+    """Return what tells an entry from the others of its list."""
+    match entry:
+        case NameEntry():
+            return entry.entity_id
+        case ValueEntry():
+            return entry.value
+        case WalletEntry():
+            return entry.address
+
+
 ENTRY_MODEL: Final[Mapping[ListKind, type[ListEntry]]] = MappingProxyType(
     {ListKind.NAMES: NameEntry, ListKind.VALUES: ValueEntry, ListKind.WALLETS: WalletEntry}
 )

@@ -38,6 +38,12 @@ class PolicyShadow(Frozen):
     since: Timestamp
 
 
+class StoredShadow(PolicyShadow):
+    """The shadow as it is stored; its text is in a record of its own and changes no more."""
+
+    sha256: str
+
+
 class Policy(Frozen):
     """A policy as its tenant sees it."""
 
@@ -57,8 +63,8 @@ class PolicyProposal(Frozen):
     proposed_at: Timestamp
 
 
-class _Stored(Frozen):
-    """A stored model, whose nulls are written because what is shown has them too."""
+class NullsWritten(Frozen):
+    """A model whose nulls are written, because what is shown has them."""
 
     @override
     def to_bytes(self) -> bytes:
@@ -74,7 +80,7 @@ class CountedKeys(Frozen):
     """Each kind with the number of the change that added it last: from then on there is no gap."""
 
 
-class StoredPolicy(_Stored):
+class StoredPolicy(NullsWritten):
     """The small record of a policy; texts are in records of their own."""
 
     published: PublishedRevision
@@ -82,6 +88,9 @@ class StoredPolicy(_Stored):
     draft_version: int = 0
     """The version of the record with the draft's text; 0: there is none."""
     proposal: PolicyProposal | None = None
+    shadow: StoredShadow | None = None
+    shadow_version: int = 0
+    """The version of the record with the shadow's text; 0: there is none."""
     counted: CountedKeys = CountedKeys()
     requests: tuple[str, ...] = ()
     """The requests that changed it last, so that a command delivered again changes nothing."""
@@ -93,12 +102,12 @@ class _WithText(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
 
 
-class StoredText(_WithText, _Stored):
-    """The text of a draft or revision, byte for byte as uploaded."""
+class StoredText(_WithText, NullsWritten):
+    """The text of a draft, revision or shadow, byte for byte as uploaded."""
 
     text: bytes
     revision: PublishedRevision | None = None
-    """None: a draft."""
+    """None: a draft or a shadow."""
 
 
 class PolicyCommandBase(Command):
@@ -124,7 +133,18 @@ class PublishPolicy(PolicyCommandBase):
     from_revision: int | None = None
 
 
-class PolicyCommand(RootModel[Annotated[DraftPolicy | PublishPolicy, Field(discriminator="kind")]]):
+class ShadowPolicy(PolicyCommandBase):
+    """Run another text beside the published one: a revision, the draft as it is now, or none any more."""
+
+    kind: Literal["shadow"] = "shadow"
+    revision: int | None = None
+    draft: bool = False
+
+
+AnyPolicyCommand = DraftPolicy | PublishPolicy | ShadowPolicy
+
+
+class PolicyCommand(RootModel[Annotated[AnyPolicyCommand, Field(discriminator="kind")]]):
     """Any command about a policy."""
 
 

@@ -13,6 +13,8 @@ class Topic(StrEnum):
     VERIFICATION_COMMANDS = "idv.verifications.commands.v1"
     FLOW_COMMANDS = "idv.flows.commands.v1"
     POLICY_COMMANDS = "idv.policies.commands.v1"
+    LIST_CHANGES = "idv.lists.changes.v1"
+    """Notices that a list has another version; every process reads all of them."""
     SESSION_COMMANDS = "idv.sessions.commands.v1"
     REVIEW_COMMANDS = "idv.reviews.commands.v1"
     TRANSACTION_COMMANDS = "idv.transactions.commands.v1"
@@ -50,6 +52,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.VERIFICATION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.FLOW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.POLICY_COMMANDS, partitions=2, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.LIST_CHANGES, partitions=1, retention_ms=_HOUR_MS // 6),
     TopicSpec(topic=Topic.SESSION_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REVIEW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.TRANSACTION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),

@@ -103,6 +103,18 @@ class ShownCheck(Frozen):
     """What it found, or why it is ERROR."""
 
 
+class ShadowOutcome(Frozen):
+    """What the text that runs beside the published policy would have decided."""
+
+    revision: int | None = None
+    """None: the text was a draft."""
+    sha256: str
+    decision: DecisionOutcome
+    risk_score: int
+    rules: tuple[str, ...]
+    """The rules that hit, those of mode SHADOW among them."""
+
+
 class Transaction(Frozen):
     """The answer: what was decided, and everything it was decided by."""
 
@@ -125,6 +137,7 @@ class Transaction(Frozen):
     policy: AppliedPolicy
     rules: tuple[ShownRule, ...] = ()
     checks: tuple[ShownCheck, ...] = ()
+    shadow: ShadowOutcome | None = None
     review_case_id: ReviewCaseId | None = None
     review_status: ReviewStatus
     livemode: bool
@@ -159,12 +172,28 @@ class TransactionDetail(Transaction):
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
 
 
+class Circumstances(Frozen):
+    """What a decision was made from beside request, features and checks; by it another text is tried."""
+
+    suspended: bool = False
+    stream_ended: bool = False
+    advisory: bool = False
+    fields: dict[str, Any] = Field(default_factory=dict)
+    """What was read of the wallet and of the subject's verifications, by the names of rules."""
+    lists: dict[str, dict[str, bool]] = Field(default_factory=dict)
+    """The loaded lists of values: whether each value that was looked for stood on them."""
+    after: str = ""
+    """What stands for the subject's transaction before it, hexadecimal: two may have one time."""
+
+
 class SealedParts(Frozen):
     """What is stored of a transaction only sealed under the subject's key."""
 
     request: TransactionRequest
     rules: tuple[ShownRule, ...] = ()
     checks: tuple[ShownCheck, ...] = ()
+    circumstances: Circumstances | None = None
+    """None: no policy was asked, or an earlier version decided it."""
 
 
 class StoredTransfer(Frozen):

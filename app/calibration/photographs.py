@@ -10,7 +10,8 @@ from app.calibration.pairs import LabelledPairs, Pair
 from app.intake.images import MAX_IMAGE_BYTES
 from schemas.enums import CheckVerdict
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable
-from streams.verification.checks import Engines, FaceView, RequiredChecks
+from streams.verification.checks import FaceView, RequiredChecks
+from streams.verification.engines import Engines
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import is_number, most_severe
 from streams.verification.verdicts import selfie_image_findings

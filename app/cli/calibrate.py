@@ -8,6 +8,7 @@ import typer
 
 from app.cli.options import AsJson, NoDataDir, settings_of
 from app.process.output import err, out, say_json
+from app.settings import Settings
 
 INTERRUPTED = 130
 """The exit status of who was ended by Ctrl-C: 128 and the signal's number."""
@@ -59,6 +60,12 @@ def calibrate(
 
       veristream calibrate photographs --max-fmr 0.01 --max-fnmr 0.1 --output results --json
     """
+    _calibrate(settings_of(data_dir), folder, output, max_fmr, max_fnmr, as_json=as_json)
+
+
+def _calibrate(
+    settings: Settings, folder: Path, output: Path | None, max_fmr: float, max_fnmr: float, *, as_json: bool
+) -> None:
     from app.calibration import run as commands
     from app.calibration.report_text import print_report
 
@@ -66,7 +73,7 @@ def calibrate(
     wanted = commands.Wanted(max_fmr, max_fnmr)
     commands.refuse_output(into)
     try:
-        made = asyncio.run(commands.calibrate(settings_of(data_dir), folder, wanted))
+        made = asyncio.run(commands.calibrate(settings, folder, wanted))
     except KeyboardInterrupt:
         err.print("stopped; nothing was written")
         raise typer.Exit(INTERRUPTED) from None

@@ -12,26 +12,28 @@ from app.cli.options import AsJson, DataDir, settings_of
 from app.composition.existing_deployment import require_store
 from app.process.output import say_json
 
+Url = Annotated[
+    str | None,
+    typer.Option("--url", help="Address of the service \\[default: where it began to serve last]."),
+]
+Invariants = Annotated[bool, typer.Option("--invariants", help="Walk log and stores for what should not be.")]
+DueAfter = Annotated[
+    float, typer.Option("--due-after", min=0, help="Seconds a command may still be under way.")
+]
+Canary = Annotated[
+    list[str] | None, typer.Option("--canary", help="A planted value that must be found nowhere.")
+]
+Log = Annotated[list[Path] | None, typer.Option("--log", help="A log or saved metrics to look for it in.")]
+
 
 def doctor(
     data_dir: DataDir = None,
     as_json: AsJson = False,
-    url: Annotated[
-        str | None,
-        typer.Option("--url", help="Address of the service \\[default: where it began to serve last]."),
-    ] = None,
-    invariants: Annotated[
-        bool, typer.Option("--invariants", help="Walk log and stores for what should not be.")
-    ] = False,
-    due_after: Annotated[
-        float, typer.Option("--due-after", min=0, help="Seconds a command may still be under way.")
-    ] = 60.0,
-    canary: Annotated[
-        list[str] | None, typer.Option("--canary", help="A planted value that must be found nowhere.")
-    ] = None,
-    log: Annotated[
-        list[Path] | None, typer.Option("--log", help="A log or saved metrics to look for it in.")
-    ] = None,
+    url: Url = None,
+    invariants: Invariants = False,
+    due_after: DueAfter = 60.0,
+    canary: Canary = None,
+    log: Log = None,
 ) -> None:
     """Ask the running service how it is, and check settings, disk, keys, models, store, broker and audit log.
 

@@ -1,30 +1,43 @@
-"""The commands `veristream policy`: validate, show and publish the file of a transaction policy."""
+"""The commands `veristream policy`: validate, show, backtest and publish the file of a transaction policy."""
 
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
 from app.cli.options import AsJson
-from app.process.output import say_json, say_pairs
+from app.process.output import err, say_json, say_pairs, say_rows
 from app.process.startup import CannotStart
 from schemas.problems import Refused
 
 if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
     from schemas.policy_documents import PolicyDocument
 
 policies = typer.Typer(
-    no_args_is_help=True, help="Policies of transactions, as files: check and publish them."
+    no_args_is_help=True, help="Policies of transactions, as files: check, try and publish them."
 )
 
 PolicyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The policy, YAML or JSON; - is stdin.")]
+Key = Annotated[
+    str, typer.Option("--key", envvar="VERISTREAM_KEY", help="A tenant's key with policies:write.")
+]
+Url = Annotated[str, typer.Option("--url", envvar="VERISTREAM_URL", help="Address of the running service.")]
+_URL: Final = "http://127.0.0.1:8080"
 _REFUSED: Final = 1
 """Exit status of a policy with errors; 2 is a command that could not do its work."""
 _ANSWER_S: Final = 30.0
 """How long one answer may take."""
+_LOOK_S: Final = 0.5
+"""Between two looks at a backtest."""
 
 
 @policies.command("validate")
@@ -64,13 +77,8 @@ def policy_show(file: PolicyFile, as_json: AsJson = False) -> None:
 @policies.command("publish")
 def policy_publish(
     file: PolicyFile,
-    key: Annotated[
-        str,
-        typer.Option("--key", envvar="VERISTREAM_KEY", help="A tenant's key with policies:write."),
-    ],
-    url: Annotated[
-        str, typer.Option("--url", envvar="VERISTREAM_URL", help="Address of the running service.")
-    ] = "http://127.0.0.1:8080",
+    key: Key,
+    url: Url = _URL,
     as_json: AsJson = False,
 ) -> None:
     """Make a file the draft of a running service and publish it; a text in force already changes nothing.
@@ -83,6 +91,39 @@ def policy_publish(
     _loaded(file, text, as_json=as_json)
     published = asyncio.run(_publish(file, text, url, key, as_json=as_json))["published"]
     say_pairs({"revision": published["revision"], "sha256": published["sha256"]}, as_json=as_json)
+
+
+@policies.command("backtest")
+def policy_backtest(
+    file: PolicyFile,
+    key: Key,
+    url: Url = _URL,
+    days: Annotated[int, typer.Option("--days", min=1, max=400, help="How far back it looks.")] = 30,
+    subject: Annotated[
+        str | None, typer.Option("--subject", help="Transactions of one subject alone.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a file the draft of a running service and decide the stored transactions again by it.
+
+    Nothing else changes: it prints how many decisions would have been others. Live or test data, as the key.
+
+    Try:
+
+      veristream policy backtest policy.yaml --days 7 --url https://id.example.org
+    """
+    text, now = _read(file), datetime.now(UTC)
+    _loaded(file, text, as_json=as_json)
+    asked = {"from": (now - timedelta(days=days)).isoformat(), "to": now.isoformat()}
+    if subject is not None:
+        asked["subject_id"] = subject
+    backtest = asyncio.run(_backtest(file, text, url, key, asked, as_json=as_json))
+    if backtest["status"] != "DONE":
+        raise CannotStart(f"the backtest is {backtest['status']}: {backtest['failure']}")
+    if as_json:
+        say_json(backtest)
+    else:
+        _say_result(backtest)
 
 
 def _read(file: Path) -> bytes:
@@ -125,22 +166,76 @@ def _summary(text: bytes, document: "PolicyDocument") -> dict[str, Any]:
 
 
 async def _publish(file: Path, text: bytes, url: str, key: str, *, as_json: bool) -> dict[str, Any]:
+    async with _service(url, key) as service:
+        await service.draft(file, text, as_json=as_json)
+        return await service.ask("POST", "publish", json={})
+
+
+async def _backtest(
+    file: Path, text: bytes, url: str, key: str, asked: dict[str, Any], *, as_json: bool
+) -> dict[str, Any]:
+    async with _service(url, key) as service:
+        await service.draft(file, text, as_json=as_json)
+        backtest = await service.ask("POST", "backtests", json={"draft": True, **asked})
+        path = f"backtests/{backtest['backtest_id']}"
+        while backtest["finished_at"] is None:
+            await asyncio.sleep(_LOOK_S)
+            backtest = await service.ask("GET", path)
+            progress = backtest["progress"]
+            if not as_json and progress["total"]:
+                err.print(f"{progress['done']} of {progress['total']} transactions", highlight=False)
+    return backtest
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A running service, asked with a tenant's key."""
+
+    session: "ClientSession"
+    url: str
+
+    async def ask(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
+        """Return what was answered about the policy.
+
+        Raises:
+            CannotStart: It was refused.
+        """
+        answered = await self._answer(method, path, sent)
+        if "code" in answered:
+            raise CannotStart(f"{self.url} refused it: {answered['code']}: {answered.get('detail')}")
+        return answered
+
+    async def draft(self, file: Path, text: bytes, *, as_json: bool) -> None:
+        """Make the text the draft; one that the service refuses ends the command with every error."""
+        sent = {"data": text, "headers": {"Content-Type": "application/yaml"}}
+        answered = await self._answer("PUT", "draft", sent)
+        if answered.get("code") == "POLICY_INVALID":
+            _end_refused(file, answered["errors"], as_json=as_json)
+        if "code" in answered:
+            raise CannotStart(f"{self.url} refused it: {answered['code']}: {answered.get('detail')}")
+
+    async def _answer(self, method: str, path: str, sent: dict[str, Any]) -> dict[str, Any]:
+        async with self.session.request(method, f"/v1/policies/transactions/{path}", **sent) as answer:
+            answered: dict[str, Any] = await answer.json(content_type=None)
+        return answered if answer.ok else {"code": str(answer.status), **answered}
+
+
+@asynccontextmanager
+async def _service(url: str, key: str) -> AsyncIterator[_Service]:
     from aiohttp import ClientError, ClientSession, ClientTimeout
 
-    own = {"Authorization": f"Bearer {key}"}
+    own, limit = {"Authorization": f"Bearer {key}"}, ClientTimeout(total=_ANSWER_S)
     try:
-        async with ClientSession(url, headers=own, timeout=ClientTimeout(total=_ANSWER_S)) as session:
-            yaml = {"Content-Type": "application/yaml"}
-            for method, suffix, sent in (
-                ("PUT", "draft", {"data": text, "headers": yaml}),
-                ("POST", "publish", {"json": {}}),
-            ):
-                async with session.request(method, f"/v1/policies/transactions/{suffix}", **sent) as answer:
-                    answered: dict[str, Any] = await answer.json(content_type=None)
-                if answered.get("code") == "POLICY_INVALID":
-                    _end_refused(file, answered["errors"], as_json=as_json)
-                if not answer.ok:
-                    raise CannotStart(f"{url} refused it: {answered.get('code')}: {answered.get('detail')}")
+        async with ClientSession(url, headers=own, timeout=limit) as session:
+            yield _Service(session, url)
     except (ClientError, TimeoutError, ValueError) as error:
         raise CannotStart(f"{url} does not answer as the service would: {error}") from error
-    return answered
+
+
+def _say_result(backtest: dict[str, Any]) -> None:
+    """Print how the text differs, for a person."""
+    result = backtest["result"]
+    say_pairs({name: result[name] for name in ("evaluated", "changed", "unknown")}, as_json=False)
+    rows = [(before, after, n) for before, row in result["matrix"].items() for after, n in row.items()]
+    say_rows(("BEFORE", "AFTER", "TRANSACTIONS"), rows)
+    say_rows(("RULE", "HITS", "BEFORE"), [tuple(one.values()) for one in result["rules"]])

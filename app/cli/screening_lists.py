@@ -2,10 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +13,13 @@ from app.cli.options import AsJson, DataDir, settings_of
 from app.composition.existing_deployment import require_store
 from app.process.output import say_json, say_pairs, say_rows
 from app.process.startup import CannotStart
+from app.settings import Settings
 from schemas.lists import LIST_NAME_PATTERN, SANDBOX, EntityKind
 
 if TYPE_CHECKING:
     from app.adapters.files.list_snapshots import ListSnapshots, Snapshot
+    from app.lists.publishing import PublishList
+    from schemas.tenant_lists import ListChanged
 
 screening_lists = typer.Typer(
     no_args_is_help=True, help="Sanctions and other lists that names are screened against."
@@ -50,15 +52,14 @@ def load(
 
       veristream lists load us_ofac_sdn sdn.csv alt.csv add.csv --json
     """
-    from app.lists.loading import LoadRefused, load_list
+    from app.lists.loading import LoadRefused
 
     require_list_name(name)
-    snapshots = _snapshots(data_dir)
     try:
-        snapshot = load_list(snapshots, name, files, datetime.now(UTC), force=force)
+        asyncio.run(_load(settings_of(data_dir), name, files, force=force))
     except LoadRefused as error:
         raise CannotStart(f"{name} was not replaced: {error}") from error
-    say_pairs(_shown(snapshot), as_json=as_json)
+    say_pairs(_shown(_snapshots(data_dir).current()[name]), as_json=as_json)
 
 
 @screening_lists.command("update")
@@ -93,8 +94,11 @@ def update(
         require_list_name(name)
     if address and len(chosen) != 1:
         raise CannotStart("--from is for one list; name it")
-    loaded, failed = _fetch_all(_snapshots(data_dir), chosen, address, force=force)
-    _say_all(loaded, as_json=as_json)
+    settings = settings_of(data_dir)
+    snapshots = _snapshots(data_dir)
+    loaded, failed = asyncio.run(_fetch_all(settings, chosen, address, force=force))
+    current = snapshots.current()
+    _say_all([current[name] for name in loaded], as_json=as_json)
     if failed:
         raise CannotStart("; ".join(failed))
 
@@ -162,24 +166,57 @@ def _snapshots(data_dir: Path | None) -> "ListSnapshots":
     return ListSnapshots(settings.data_dir)
 
 
-def _fetch_all(
-    snapshots: "ListSnapshots", names: Sequence[str], address: str | None, *, force: bool
-) -> tuple[list["Snapshot"], list[str]]:
+async def _load(settings: Settings, name: str, files: Sequence[Path], *, force: bool) -> None:
+    """Load one list for the whole deployment."""
+    from streams.tenants.handler import OPERATOR
+
+    async with _publishing(settings) as publish:
+        await publish(name, files, OPERATOR, force=force)
+
+
+async def _fetch_all(
+    settings: Settings, names: Sequence[str], address: str | None, *, force: bool
+) -> tuple[list[str], list[str]]:
     """Fetch and load each list; one that fails does not keep the others from being loaded."""
     from app.lists.downloading import download
-    from app.lists.loading import LoadRefused, load_list
+    from app.lists.loading import LoadRefused
     from app.lists.publishers import address_of
+    from streams.tenants.handler import OPERATOR
 
     loaded, failed = [], []
-    for name in names:
-        with TemporaryDirectory(prefix="veristream-list-") as folder:
-            path = Path(folder) / name
-            try:
-                asyncio.run(download(address or address_of(name), path))
-                loaded.append(load_list(snapshots, name, [path], datetime.now(UTC), force=force))
-            except LoadRefused as error:
-                failed.append(f"{name} was not replaced: {error}")
+    async with _publishing(settings) as publish:
+        for name in names:
+            with publish.folder() as folder:
+                path = Path(folder) / name
+                try:
+                    await download(address or address_of(name), path)
+                    await publish(name, [path], OPERATOR, force=force)
+                    loaded.append(name)
+                except LoadRefused as error:
+                    failed.append(f"{name} was not replaced: {error}")
     return loaded, failed
+
+
+@asynccontextmanager
+async def _publishing(settings: Settings) -> "AsyncIterator[PublishList]":
+    """Open what loads lists; processes that run see within seconds that the store has another version."""
+    from app.adapters.files.list_snapshots import ListSnapshots
+    from app.composition.stores import new_id, now, open_existing
+    from app.lists.publishing import PublishList
+    from streams.lists.storage import ListStorage
+
+    async def announce(_: "ListChanged") -> None:
+        """Say nothing: no broker need run for the command."""
+
+    async def serve() -> None:
+        """Serve nothing: this process ends."""
+
+    require_store(settings)
+    async with open_existing(settings) as deployment:
+        stores = deployment.stores
+        storage = ListStorage(stores.records, stores.journal, stores.vault)
+        snapshots = ListSnapshots(settings.data_dir)
+        yield PublishList(snapshots, storage, stores.journal.commit, now, new_id, announce, serve)
 
 
 def _say_all(snapshots: Iterable["Snapshot"], *, as_json: bool) -> None:

@@ -26,12 +26,15 @@ from streams.dispositions.handler import CreateDispositions
 from streams.dispositions.records import StoredDispositions
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
+from streams.lists.loaded import ListStates
 from streams.lists.screening import ListScreening
+from streams.lists.storage import ListStorage
 from streams.name_screenings import agent as screenings_agent
 from streams.name_screenings.handler import ScreenNamesOnce
 from streams.name_screenings.monitoring import Rescreen
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
+from streams.policies.list_names import KnownListNames
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
@@ -48,7 +51,7 @@ from streams.transactions.counters import TransactionCounters
 from streams.transactions.keyed.asking import AskKey
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.verification import agent as verification_agent
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
@@ -77,6 +80,7 @@ class AgentDependencies:
     screening: ListScreening | None = None
     """None in a worker that screens no names, like the lists of wallets."""
     wallet_lists: WalletLists | None = None
+    lists: ListStates | None = None
     ask_key: AskKey | None = None
     transaction_counters: TransactionCounters = field(default_factory=TransactionCounters)
 
@@ -136,6 +140,7 @@ def _policies(app: faust.App, around: AgentDependencies) -> None:
         CommitAndPublish(around.stores.journal, around.announcer),
         lambda tenant_id: read_settings(records, tenant_id),
         around.clock,
+        KnownListNames(ListStorage(records, around.stores.journal, around.stores.vault)),
     )
     policies_agent.register(app, around.guard, change)
 
@@ -198,12 +203,17 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _transactions(app: faust.App, around: AgentDependencies) -> None:
-    if around.screening is None or around.wallet_lists is None or around.ask_key is None:
+    if (
+        around.screening is None
+        or around.wallet_lists is None
+        or around.ask_key is None
+        or around.lists is None
+    ):
         raise ValueError("transactions need lists, and a way to ask about keys")
     agents = TransactionAgents(
         around.stores, around.keys, around.announcer, around.guard, around.writer, around.clock,
         around.ask_key, around.screening, around.wallet_lists, around.transaction_counters,
-        around.dispositions,
+        around.dispositions, around.lists,
     )  # fmt: skip
     agents.register(app)
 

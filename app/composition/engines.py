@@ -10,7 +10,7 @@ from app.settings import Settings, refused_settings
 from app.vision.engines import EngineChoice, open_engines, open_forker
 from app.vision.forker import CannotFork, Forker
 from schemas.problems import VeristreamError
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 
 
 @asynccontextmanager

@@ -8,53 +8,31 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from uuid_utils.compat import uuid7
 
 from app.adapters.security.crypto import Purpose
-from app.adapters.security.passwords import open_passwords
+from app.composition.front_ports import open_front_ports
+from app.composition.lists import ProcessLists
 from app.composition.start_audit import SettingMarks, write_front_start
-from app.composition.stores import Deployment, new_id, now, people_of
+from app.composition.stores import Deployment, now
 from app.configuration.public_url import is_secure
 from app.configuration.rate_limits import parse_rate_limits
 from app.http.listen import Leaving, listening_url
-from app.http.ports import FrontPorts, FrontSettings
+from app.http.ports import FrontSettings
 from app.http.rate_limit_sharing import LimitSharing
 from app.http.rate_limits import RateLimiter
 from app.http.routes.health import serving_health
 from app.http.server import create_app, make_runner
-from app.intake.admission import Admission, open_admission
-from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
-from app.intake.dispositions import DispositionIntake
-from app.intake.history import HistoryIntake
-from app.intake.name_screenings import NameScreeningIntake
-from app.intake.transactions import TransactionIntake
-from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
-from app.observability.disk_space import places_of
-from app.observability.health_probes import Probe, probes_of
-from app.observability.metrics import build_metrics, process_registry, watching_loop
+from app.observability.health_probes import Probe
 from app.process.startup import taken
 from app.settings import Settings, SettingsRefused
-from app.vision.engines import open_forker
 from app.vision.forker import Forker
-from app.vision.pooled import PooledImageDecoder
 from schemas.topics import Topic
-from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
-from streams.reviewers.context import People
-from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
-from streams.runtime.supervisor import Figure, Worker
+from streams.runtime.supervisor import Worker
 from streams.runtime.tables import partitions_of
-from streams.sign_in.session_cookies import RecogniseReviewer
-from streams.tenants.api_keys import TenantKeys
-from streams.tenants.handler import Authenticate
-from streams.tenants.key_usage import NoteKeyUse
-from streams.transactions.keyed_hashes import KeyedHashes
-from streams.wallets.handler import AssessWallets
-from streams.wallets.nodes import NodeNames
-from streams.wallets.sandbox import SandboxWalletLists
 
 log = structlog.get_logger("veristream")
 
@@ -69,6 +47,7 @@ async def open_front(
     worker: Worker | None = None,
     drain_s: float = 0.0,
     forker: Forker | None = None,
+    lists: ProcessLists | None = None,
 ) -> AsyncIterator[str]:
     """Serve HTTP on a bound socket; yields the address callers use.
 
@@ -78,52 +57,39 @@ async def open_front(
         StoreUnavailable: No broker answers.
     """
     async with AsyncExitStack() as stack:
-        url = _public_url(settings, listening)
-        name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
+        url, leaving = _public_url(settings, listening), Leaving()
+        name, keys = f"front-{secrets.token_hex(6)}", deployment.record_keys
         request_reply = await stack.enter_async_context(
-            RequestReply(
-                access, writer, deployment.record_keys, name=name, now=now, instance=_instance(settings)
-            )
+            RequestReply(access, writer, keys, name=name, now=now, instance=_instance(settings))
         )
-        figures = [] if worker is None else worker.figures
-        registry = process_registry(worker, [*figures, _replies_figure(request_reply)])
-        await stack.enter_async_context(watching_loop(registry))
-        asked = probes_of(deployment.stores, access, worker, writer, places_of(settings))
-        probes = {**asked, "front": leaving.probe}
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
-        commit = CommitAndPublish(deployment.stores.journal, announcer)
-        if forker is None:
-            forker = await stack.enter_async_context(open_forker())
-        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forker)))
-        people = people_of(deployment, commit, await stack.enter_async_context(open_passwords()), settings)
-        noting = NoteKeyUse(deployment.stores.journal.commit)
-        stack.push_async_callback(noting.aclose)
-        places = settings.verifications_at_once or settings.vision_workers + 1
-        admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
-        ports = _front_ports(
-            settings, deployment, request_reply, people, noting, probes, registry, images, writer, admission
+        opening = open_front_ports(
+            settings, deployment, writer, access, request_reply, leaving, worker, forker, lists
         )
+        ports = await stack.enter_async_context(opening)
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
         start_id = await write_front_start(ports.commit, settings, marks, address)
         chosen = _front_settings(settings, deployment, url, start_id)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
-            sharing = LimitSharing(access, writer, limiter, deployment.record_keys, name)
-            await stack.enter_async_context(sharing)
+            await stack.enter_async_context(LimitSharing(access, writer, limiter, keys, name))
         app = create_app(ports, chosen, limiter)
         app.on_response_prepare.append(leaving.sign)
         app.on_shutdown.append(lambda _: request_reply.release(settings.stop_grace_s))
         runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await stack.enter_async_context(_health_port(settings, probes, registry))
-        try:
-            await web.SockSite(runner, listening).start()
-        except OSError as error:  # another process took the port between our two steps
-            raise taken(settings.port, settings.host, "--port", error) from error
+        await stack.enter_async_context(_health_port(settings, ports.probes, ports.registry))
+        await _listen(settings, runner, listening)
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+async def _listen(settings: Settings, runner: web.AppRunner, listening: socket.socket) -> None:
+    try:
+        await web.SockSite(runner, listening).start()
+    except OSError as error:  # another process took the port between our two steps
+        raise taken(settings.port, settings.host, "--port", error) from error
 
 
 def _public_url(settings: Settings, listening: socket.socket) -> str:
@@ -171,91 +137,8 @@ def _metrics_by_token(settings: Settings) -> bool:
     return settings.metrics == "token"
 
 
-def _replies_figure(request_reply: RequestReply) -> Figure:
-    said = "Answers of agents that were passed over: nobody waited any more, or no agent of ours wrote them."
-
-    def read() -> dict[str, float]:
-        return {"late": request_reply.late_answers, "forged": request_reply.forged_answers}
-
-    return Figure("veristream_answers_passed_over_total", said, "reason", read)
-
-
 def _instance(settings: Settings) -> int:
     """Return the partition of answers this front reads; two fronts that share one only read more."""
     if settings.front_instance is not None:
         return settings.front_instance
     return secrets.randbelow(partitions_of(Topic.REPLIES))
-
-
-def _front_ports(
-    settings: Settings,
-    deployment: Deployment,
-    request_reply: RequestReply,
-    people: People,
-    noting: NoteKeyUse,
-    probes: dict[str, Probe],
-    registry: CollectorRegistry,
-    images: PooledImageDecoder,
-    writer: LogWriter,
-    admission: Admission,
-) -> FrontPorts:
-    stores, pepper = deployment.stores, deployment.root_key.derive(Purpose.API_KEY_PEPPER)
-    intake = Intake(
-        request_reply=request_reply,
-        records=stores.records,
-        evidence=stores.evidence,
-        vault=stores.vault,
-        images=images,
-        clock=now,
-        admission=admission,
-        answer_timeout_s=settings.answer_timeout_s,
-    )
-    hashes = KeyedHashes(deployment.root_key.derive(Purpose.TRANSACTION_HASHES))
-    transactions = TransactionIntake(
-        request_reply=request_reply,
-        records=stores.records,
-        vault=stores.vault,
-        hashes=hashes,
-        clock=now,
-    )
-    name_screenings = NameScreeningIntake(
-        request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
-    )
-    history = HistoryIntake(
-        request_reply, stores.records, people.commit, stores.vault, transactions.hashes, now
-    )
-    tokens = CaptureTokens(deployment.root_key.derive(Purpose.CAPTURE_TOKENS), now)
-    return FrontPorts(
-        authenticate=Authenticate(stores.records, pepper, now, noting),
-        recognise_reviewer=RecogniseReviewer(
-            stores.records, stores.journal, people.cookie_pepper, now, people.session_idle
-        ),
-        recognise_capture=tokens.recognise,
-        request_reply=request_reply,
-        intake=intake,
-        transactions=transactions,
-        name_screenings=name_screenings,
-        dispositions=DispositionIntake(
-            request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
-        ),
-        history=history,
-        capture=build_capture_intake(stores.evidence, images, now),
-        capture_tokens=tokens,
-        stores=stores,
-        commit=people.commit,
-        people=people,
-        keys=TenantKeys(stores.records, people.commit, pepper, now, new_id),
-        wallets=AssessWallets(
-            stores,
-            people.commit,
-            SandboxWalletLists(),
-            NodeNames(deployment.root_key.derive(Purpose.WALLET_LEDGER)),
-            now,
-        ),
-        hand=writer.write,
-        probes=probes,
-        clock=now,
-        fresh_uuid=uuid7,
-        metrics=build_metrics(registry),
-        registry=registry,
-    )

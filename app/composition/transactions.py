@@ -8,6 +8,7 @@ from functools import partial
 import faust
 
 from app.adapters.security.crypto import Keys, Purpose
+from streams.lists.loaded import ListStates
 from streams.ports.events import EventPublisher
 from streams.ports.screening import Screening, Suppressions
 from streams.ports.stores import Stores, WorkingState
@@ -46,6 +47,7 @@ class TransactionAgents:
     wallet_lists: WalletLists
     counters: TransactionCounters
     suppressions: Suppressions
+    lists: ListStates
 
     def register(self, app: faust.App) -> None:
         """Attach the agents to an app."""
@@ -72,6 +74,7 @@ class TransactionAgents:
             self.announcer,
             KeyedFeatures(hashes, self.ask_key, self.writer.write, self.clock, self.counters.key_questions),
             counters=self.counters,
+            lists=self.lists,
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.composition.engines import open_chosen_forker
 from app.composition.front import open_front
+from app.composition.lists import open_lists
 from app.composition.stores import Deployment, open_deployment
 from app.composition.worker import open_worker
 from app.http.listen import listen
@@ -46,7 +47,10 @@ async def running_all(settings: Settings, report: Report = lambda _: None) -> As
             async with (
                 open_chosen_forker(settings) as forker,
                 LogWriter(access, deployment.record_keys) as writer,
-                open_worker(settings, deployment, writer, access, forker=forker) as worker,
-                open_front(settings, deployment, writer, access, listening, worker, forker=forker) as url,
+                open_lists(settings, deployment, writer, access, whole=True) as lists,
+                open_worker(settings, deployment, writer, access, forker=forker, lists=lists) as worker,
+                open_front(
+                    settings, deployment, writer, access, listening, worker, forker=forker, lists=lists
+                ) as url,
             ):
                 yield Running(url=url, access=access, deployment=deployment)

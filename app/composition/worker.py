@@ -5,26 +5,31 @@ import random
 import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 import faust
+from prometheus_client import Histogram
 
 from app.adapters.files.data_dir import STREAMS_FOLDER
 from app.adapters.files.evaluation_attempts import FilesystemTries
-from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.security.crypto import RootKey
 from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
+from app.composition.backtest_process import ChildProcess, backtest_figures
 from app.composition.engines import open_chosen_engines
+from app.composition.lists import ProcessLists, open_lists
 from app.composition.start_audit import writing_start
-from app.composition.stores import Deployment, now
+from app.composition.stores import Deployment, new_id, now
 from app.composition.transactions import transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
 from app.kafka.key_requests import KeyRequests
 from app.kafka.request_reply import RequestReply
-from app.lists.serving import list_figures, serving_lists
+from app.lists.publishers import fetch
+from app.lists.serving import list_figures
+from app.lists.updating import ListUpdates, updating_lists
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
 from app.observability.health_probes import probes_of
@@ -34,11 +39,12 @@ from app.settings import Settings
 from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
-from streams.audit.commit import CommitAndPublish
-from streams.lists.loaded import LoadedLists
+from streams.audit.commit import Commit, CommitAndPublish
+from streams.backtests.runner import BacktestRunner
 from streams.lists.screening import ListScreening
 from streams.name_screenings.monitoring import MonitoringSweep
 from streams.retention.expiry import RecordExpiry
+from streams.retention.list_entries import ListEntryRemoval
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.authentication import RecordKeys
@@ -53,6 +59,7 @@ from streams.runtime.tables import partitions_of
 from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler
 from streams.transactions.scheduler import HoldScheduler
+from streams.verification.engines import Engines
 from streams.verification.removal import PictureRemoval
 from streams.wallets.listed import LoadedWalletLists
 from streams.webhooks.removal import DeliveryRemoval
@@ -77,6 +84,7 @@ async def open_worker(
     streams: Iterable[str] = STREAMS,
     pace: WebhookPace = FULL_PACE,
     forker: Forker | None = None,
+    lists: ProcessLists | None = None,
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -89,86 +97,149 @@ async def open_worker(
         engines, times = None, job_times()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
-        keys = deployment.record_keys
-        guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
-        hooks = WebhookPorts(
-            deployment.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
+        if SCREENING.isdisjoint(chosen):
+            lists = None
+        elif lists is None:
+            opening = open_lists(settings, deployment, writer, access, whole=True)
+            lists = await stack.enter_async_context(opening)
+        around = await _open_dependencies(
+            stack, settings, deployment, writer, access, chosen, pace, engines, lists
         )
-        delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
-        tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
-        lists = screening = wallet_lists = None
-        if not SCREENING.isdisjoint(chosen):
-            lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
-            screening, wallet_lists = ListScreening(lists, now), LoadedWalletLists(lists)
-        around = AgentDependencies(
-            deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
-            screening, wallet_lists,
-            await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
-        )  # fmt: skip
-
         checkpoints = None
         if "audit" in chosen:
             checkpoints = open_checkpoint_writer(settings, deployment, access, writer)
             stack.push_async_callback(checkpoints.finish)  # once the agents have ended
-        load = engines.load if engines is not None else None
-        worker = await stack.enter_async_context(
-            running_worker(
-                partial(_build_app, settings, access, chosen, around),
-                waited_at=lambda: guard.waited_at,
-                finished=lambda: load.progress if load is not None else 0,
-            )
-        )
-        disks = DiskUsage(places_of(settings))
-        await stack.enter_async_context(measuring(disks.measure))
-        worker.figures += disks.figures
+        worker = await stack.enter_async_context(_running(settings, access, chosen, around))
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
-        await _open_sweeps(stack, deployment, writer, chosen, worker, lists)
-        if "retention" in chosen:
-            sweeper = RetentionSweeper(deployment.stores, writer.write, now)
-            is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
-            await stack.enter_async_context(sweeping_evidence(sweeper, is_responsible))
-            removals: dict[str, Removal] = {
-                "deliveries": DeliveryRemoval(deployment.stores, now),
-                "sessions": SessionRemoval(deployment.stores, now),
-                "pictures": PictureRemoval(deployment.stores, now),
-                "records": RecordExpiry(deployment.stores, now),
-            }
-            await stack.enter_async_context(removing_records(removals, is_responsible))
-        await stack.enter_async_context(delivering.looked_after())
-        worker.figures += [*delivering.figures, guard_figure(guard)]
-        if lists is not None:
-            worker.figures += [
-                *list_figures(lists, now), *transaction_figures(around.transaction_counters)
-            ]  # fmt: skip
-        if engines is not None and engines.load is not None:
-            worker.figures.append(times)
-            worker.probes["engines"] = engines.load.probe
+        commit = CommitAndPublish(deployment.stores.journal, around.announcer)
+        await _open_sweeps(stack, settings, deployment, writer, chosen, worker, commit, lists)
+        await stack.enter_async_context(around.delivering.looked_after())
+        _show(worker, around, lists, times)
         await _require_ready(worker)
-        commit = CommitAndPublish(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
 
 
+async def _open_dependencies(
+    stack: AsyncExitStack,
+    settings: Settings,
+    deployment: Deployment,
+    writer: LogWriter,
+    access: LogAccess,
+    chosen: Sequence[str],
+    pace: WebhookPace,
+    engines: Engines | None,
+    lists: ProcessLists | None,
+) -> AgentDependencies:
+    """Open what the agents work with."""
+    stores, keys = deployment.stores, deployment.record_keys
+    announcer = await stack.enter_async_context(KafkaEventPublisher(writer, stores))
+    guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
+    hooks = WebhookPorts(stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports)
+    delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
+    return AgentDependencies(
+        stores,
+        deployment.keys,
+        announcer,
+        guard,
+        writer,
+        now,
+        engines,
+        delivering,
+        tries=None if engines is None else FilesystemTries(settings.data_dir / "tries"),
+        screening=None if lists is None else ListScreening(lists.current, now),
+        wallet_lists=None if lists is None else LoadedWalletLists(lists.current, now),
+        lists=None if lists is None else lists.current,
+        ask_key=await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
+    )
+
+
+def _show(worker: Worker, around: AgentDependencies, lists: ProcessLists | None, times: Histogram) -> None:
+    """Add to the worker's metrics and probes what its agents work with."""
+    worker.figures += [*around.delivering.figures, guard_figure(around.guard)]
+    if lists is not None:
+        worker.figures += list_figures(lists.deployment.lists, now)
+        worker.figures += transaction_figures(around.transaction_counters)
+        worker.probes["lists"] = lists.deployment.probe
+    if around.engines is not None and around.engines.load is not None:
+        worker.figures.append(times)
+        worker.probes["engines"] = around.engines.load.probe
+
+
+@asynccontextmanager
+async def _running(
+    settings: Settings, access: LogAccess, chosen: Sequence[str], around: AgentDependencies
+) -> AsyncIterator[Worker]:
+    """Run the agents, and measure the disks that they write to."""
+    load = None if around.engines is None else around.engines.load
+    running = running_worker(
+        partial(_build_app, settings, access, chosen, around),
+        waited_at=lambda: around.guard.waited_at,
+        finished=lambda: load.progress if load is not None else 0,
+    )
+    disks = DiskUsage(places_of(settings))
+    async with running as worker, measuring(disks.measure):
+        worker.figures += disks.figures
+        yield worker
+
+
+@asynccontextmanager
+async def _maintaining(
+    settings: Settings,
+    deployment: Deployment,
+    writer: LogWriter,
+    worker: Worker,
+    commit: Commit,
+    lists: ProcessLists | None,
+) -> AsyncIterator[None]:
+    """Remove what is past its period, and update lists where that is asked for, while responsible for it."""
+    sweeper = RetentionSweeper(deployment.stores, writer.write, now)
+    is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
+    removals: dict[str, Removal] = {
+        "deliveries": DeliveryRemoval(deployment.stores, now),
+        "sessions": SessionRemoval(deployment.stores, now),
+        "lists": ListEntryRemoval(deployment.stores, now),
+        "pictures": PictureRemoval(deployment.stores, now),
+        "records": RecordExpiry(deployment.stores, now),
+    }
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(sweeping_evidence(sweeper, is_responsible))
+        await stack.enter_async_context(removing_records(removals, is_responsible))
+        if lists is not None and settings.lists_update is not None:
+            period = timedelta(hours=int(settings.lists_update.removesuffix("h")))
+            updates = ListUpdates(lists.publishing(commit), fetch, period, is_responsible, now)
+            await stack.enter_async_context(updating_lists(updates))
+        yield
+
+
 async def _open_sweeps(
     stack: AsyncExitStack,
+    settings: Settings,
     deployment: Deployment,
     writer: LogWriter,
     chosen: Sequence[str],
     worker: Worker,
-    lists: LoadedLists | None,
+    commit: Commit,
+    lists: ProcessLists | None,
 ) -> None:
-    """Start what sends commands for work that is due."""
+    """Start what looks for work that is due."""
     records = deployment.stores.records
     if "sessions" in chosen:
         await stack.enter_async_context(SessionScheduler(records, writer, now).running())
     if "transactions" in chosen:
         await stack.enter_async_context(HoldScheduler(records, writer, now).running())
     if "screenings" in chosen and lists is not None:
-        monitoring = MonitoringSweep(records, writer.write, lists.versions, now)
+        monitoring = MonitoringSweep(records, writer.write, lists.current.versions, now)
         is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
         await stack.enter_async_context(monitoring.running(is_first))
+    if "policies" in chosen:
+        backtests = BacktestRunner(records, commit, ChildProcess(settings.data_dir), new_id("wrk"), now)
+        await stack.enter_async_context(backtests.looking())
+        worker.figures += backtest_figures(backtests)
+    if "retention" in chosen:
+        maintaining = _maintaining(settings, deployment, writer, worker, commit, lists)
+        await stack.enter_async_context(maintaining)
 
 
 def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:

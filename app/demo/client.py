@@ -1,5 +1,6 @@
 """HTTP client of the demonstration: as a tenant with its key, and as a member with a cookie."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,12 @@ from app.process.startup import CannotStart
 ANSWER_S: Final = 120.0
 """How long one answer may take; a verification with models takes seconds, on a busy machine many."""
 
+AGAIN_AFTER_S: Final = 0.5
+"""A busy machine decides a payment later than the service waits for it; the same key finds it then."""
+
+PENDING: Final = "DECISION_PENDING"
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+
 BEGIN_ANEW: Final = "to begin anew, run: veristream demo reset"
 
 
@@ -25,15 +32,21 @@ class Client:
     headers: Mapping[str, str]
 
     async def request(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
-        """Send a request and return what was answered.
+        """Send a request and return what was answered; a decision that takes long is asked for again.
 
         Raises:
             CannotStart: It was refused.
         """
         more: dict[str, Any] = {"data": body} if isinstance(body, bytes) else {"json": body}
         more["headers"] = {**self.headers, "Content-Type": "application/json"}
-        async with self.session.request(method, path, params=query, **more) as answer:
-            answered: dict[str, Any] = await answer.json(content_type=None) or {}
+        deadline = asyncio.get_running_loop().time() + ANSWER_S
+        while True:
+            async with self.session.request(method, path, params=query, **more) as answer:
+                answered: dict[str, Any] = await answer.json(content_type=None) or {}
+            is_pending = answered.get("code") == PENDING and IDEMPOTENCY_KEY in self.headers
+            if not is_pending or asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(AGAIN_AFTER_S)
         if not answer.ok:
             raise CannotStart(f"{method} {path} was refused: {answered.get('detail')} {BEGIN_ANEW}")
         return answered

@@ -18,6 +18,7 @@ from app.adapters.files.data_dir import make_private
 from app.composition.wiring import Running, running_all
 from app.demo.access import DemoAccess, folder_of, make_access, read_access
 from app.demo.client import BEGIN_ANEW, Client, tenant_client
+from app.demo.payments import shown_payments, submit_payments
 from app.demo.seeds import (
     OTHER_SUBJECT,
     SUBJECTS,
@@ -90,11 +91,13 @@ async def _demonstrate(
             furnish(settings, running.url, access),
             submit_missing(client, SUBJECTS),
             submit_missing(other, (OTHER_SUBJECT,)),
+            submit_payments(client),
         )
     rows = await client.request("GET", "/v1/audit", subject_id=DEMO_SUBJECT, limit="9")
     event = await _event_of(running.access, verification)
     _say_decision(verification, rows["events"], event)
     _say_verifications(await with_webhooks(client, access))
+    _say_payments(await shown_payments(client))
     _say_access(access)
     return access
 
@@ -221,6 +224,21 @@ def _say_verifications(shown: Sequence[Shown]) -> None:
         (*columns, "webhook"),
         [(*(one.verification.get(name) for name in columns), one.webhook) for one in shown],
     )
+
+
+def _say_payments(payments: Sequence[dict[str, Any]]) -> None:
+    _say_heading("Payments that did not move, and why: one of many in an hour, one to a person on a list")
+    for payment in payments:
+        amount, reasons = payment["amount"], [one["message"] for one in payment["reasons"]]
+        matched = [match for check in payment["checks"] for match in check.get("matches", ())]
+        names = [f"{one['name']} ({one['list']} {one['entity_id']})" for one in matched]
+        said = {
+            "payment": f"{amount['value']} {amount['currency']} of {payment['subject_id']}, test data",
+            "decision": payment["decision"],
+            "reasons": " ".join(reasons),
+            "listed": ", ".join(names) or "-",
+        }
+        say_pairs(said, as_json=False)
 
 
 def _say_access(access: DemoAccess) -> None:

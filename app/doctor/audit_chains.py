@@ -1,6 +1,7 @@
 """Verify audit chains and compare them with the signed checkpoints."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pydantic import computed_field
@@ -8,10 +9,11 @@ from pydantic import computed_field
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import Deployment, every_tenant, open_existing
+from app.composition.stores import Deployment, every_tenant, now, open_existing
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart
 from app.settings import Settings, checkpoints_dir_of
+from schemas.audit import AuditAction, AuditFilter
 from schemas.base import Frozen, Timestamp
 from schemas.checkpoints import ChainHead
 from schemas.ids import PLATFORM, TenantId
@@ -21,6 +23,9 @@ from streams.audit.handler import ChainReport, verify_chain
 
 if TYPE_CHECKING:
     from streams.audit.checkpointing import CheckpointCopy
+
+EVERY_S = 60.0
+"""A worker writes the first checkpoint sooner (`streams.audit.checkpointing`)."""
 
 NONE_FOUND = (
     "no checkpoint can be read although rows are sealed: a worker writes the first within seconds; "
@@ -94,7 +99,7 @@ async def walk_chains(
         for one in dict.fromkeys(named)
     ]
     newest = history.newest
-    bare = newest is None and any(chain.rows for chain in chains)
+    bare = newest is None and any(chain.rows for chain in chains) and await _has_served(deployment)
     report = CheckpointsReport(
         key=checkpoint_key(deployment.root_key).public,
         copies=copies,
@@ -103,6 +108,15 @@ async def walk_chains(
         faults=(*history.faults, *((NONE_FOUND,) if bare else ())),
     )
     return AuditReport(chains=tuple(chains), checkpoints=report)
+
+
+async def _has_served(deployment: Deployment) -> bool:
+    """Return whether a process began to serve so long ago that a checkpoint must have been written since.
+
+    Before, only commands of an operator wrote and sealed rows.
+    """
+    chosen = AuditFilter(action=AuditAction.SERVICE_STARTED, until=now() - timedelta(seconds=EVERY_S))
+    return bool(await deployment.stores.audit_log.page(PLATFORM, chosen, limit=1))
 
 
 async def _read_copies(settings: Settings, deployment: Deployment) -> tuple[dict[str, str], History]:

@@ -17,6 +17,7 @@ from app.composition.cassandra import address_of
 from app.composition.stores import Deployment, open_existing, record_keys_of
 from app.doctor.audit_chains import walk_chains
 from app.doctor.running_service import Finding, ServiceCheck
+from app.doctor.screening import check_screening
 from app.kafka.cluster import TABLES, access_of
 from app.kafka.diagnostics import reach
 from app.observability.disk_space import nearest_existing
@@ -54,6 +55,7 @@ async def run_checks(settings: Settings, url: str | None = None) -> list[Finding
             findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
             findings += await _chains(settings, deployment)
             findings.append(await _outbox(deployment))
+            findings += await check_screening(deployment.stores)
     except CannotStart as error:
         look = await ServiceCheck(settings, url)()
         findings.append(

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -23,6 +24,9 @@ MAX_ERRORS: Final = 50
 
 _MAX_POINTER: Final = 200
 """Characters; a pointer repeats the caller's own keys."""
+
+_SAVED_PATIENCE: Final = 20
+"""How many times longer a body that is written to a file may take."""
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -95,6 +99,29 @@ class BodyReader:
             Overloaded: Too many bytes are in memory already.
         """
         return await self._receive(call)
+
+    async def save(self, call: Call, path: Path) -> None:
+        """Write a large body to a file as it arrives; it takes nothing of the memory for bodies.
+
+        Raises:
+            Refused: PAYLOAD_TOO_LARGE, MALFORMED_JSON when it does not arrive in time.
+        """
+        limit = call.endpoint.body_limit if call.endpoint else 0
+        if (call.request.content_length or 0) > limit:
+            raise _too_large(limit)
+        await _invite(call.request)
+        total = 0
+        try:
+            async with asyncio.timeout(_SAVED_PATIENCE * self._timeout_s):
+                with path.open("wb") as file:
+                    while part := await call.request.content.readany():
+                        total += len(part)
+                        if total > limit:
+                            raise _too_large(limit)
+                        await asyncio.to_thread(file.write, part)
+        except TimeoutError:
+            call.headers["Connection"] = "close"
+            raise Refused.because(ProblemCode.MALFORMED_JSON, "The body did not arrive in time.") from None
 
     async def _receive(self, call: Call) -> bytes:
         request = call.request

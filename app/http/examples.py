@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from app.http.endpoints import Endpoint
 from app.http.problem_texts import TEXT_OF, problem_type
-from app.http.responses import JSON
+from app.http.responses import JSON, YAML
 from schemas.problems import STATUS_OF, ProblemCode
 
 Json = dict[str, Any]
@@ -37,6 +37,7 @@ _PLACES: Final[Mapping[ProblemCode, Json]] = {
         "line": 3,
         "column": 24,
     },
+    ProblemCode.LIST_INVALID: {"pointer": "/entries/3/names", "line": 4},
     ProblemCode.VALIDATION_FAILED: {"pointer": "/name"},
 }
 """What the entry in `errors` names; the whole body where nothing stands here."""
@@ -49,7 +50,10 @@ class Examples:
     models: Mapping[str, Any]
     """By the name of the model in `components/schemas`."""
     operations: Mapping[str, Any]
-    """By `METHOD path` (a request) or `METHOD path status[ media type]` (an answer); read before `models`."""
+    """By `METHOD path[ media type]` (a request) or `METHOD path status[ media type]` (an answer).
+
+    Read before `models`.
+    """
     paths: Mapping[str, str]
     """By the name of a path parameter, or `METHOD path name`."""
 
@@ -58,6 +62,13 @@ class Examples:
         own = self.operations.get(_operation(endpoint))
         named = endpoint.body.__name__ if endpoint.body is not None else ""
         return own if own is not None else self.models.get(named)
+
+    def text(self, endpoint: Endpoint, media_type: str) -> str | None:
+        """Return the example of a body that is read as it arrives; YAML is a form of JSON."""
+        own: str | None = self.operations.get(f"{_operation(endpoint)} {media_type}")
+        if own is None and media_type == YAML:
+            return json.dumps(self.request(endpoint), indent=2)
+        return own
 
     def answer(self, endpoint: Endpoint, status: HTTPStatus, media_type: str) -> Any:
         """Return the example of an answer in a media type, None when there is none."""

@@ -1,6 +1,5 @@
 """Build the OpenAPI 3.1 description from the route table and the models."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
@@ -15,7 +14,7 @@ from app.http.endpoints import ANYONE, Answer, Credential, Endpoint, Parameter
 from app.http.examples import problem_example, read_examples
 from app.http.problem_texts import TEXT_OF
 from app.http.problems import MEDIA_TYPE, Problem
-from app.http.responses import JSON
+from app.http.responses import JSON, YAML
 from app.http.schemas_out import as_answered
 from schemas.events import API_VERSION
 from schemas.problems import STATUS_OF, ProblemCode
@@ -151,18 +150,16 @@ def _operation(endpoint: Endpoint) -> Json:
 
 
 def _text_bodies(endpoint: Endpoint) -> Iterable[tuple[str, Json]]:
-    """Return each media type of a body that is read as it arrives; JSON is a text of the others too."""
-    example = read_examples().request(endpoint)
+    """Return each media type of a body that is read as it arrives."""
+    examples = read_examples()
     for media_type in endpoint.text_body:
         if media_type == JSON:
-            schema, value = {"type": "object", "additionalProperties": True}, example
+            schema, value = {"type": "object", "additionalProperties": True}, examples.request(endpoint)
         else:
-            schema, value = _schema_of_text(media_type), json.dumps(example, indent=2)
+            schema, value = _schema_of_text(media_type), examples.text(endpoint, media_type)
         yield media_type, {"schema": schema, **_example(value)}
 
 
-_TEXTS: Final = frozenset({"application/yaml"})
-"""Media types of texts beside `text/…`."""
 _BYTES: Final = {"type": "string", "format": "binary"}
 
 
@@ -225,7 +222,7 @@ def _media(answer: Answer) -> Iterable[tuple[str, Json]]:
 
 
 def _schema_of_text(media_type: str) -> Json:
-    return {"type": "string"} if media_type.startswith("text/") or media_type in _TEXTS else _BYTES
+    return {"type": "string"} if media_type.startswith("text/") or media_type == YAML else _BYTES
 
 
 def _headers(headers: Mapping[str, str]) -> Json:

@@ -17,11 +17,13 @@ from app.intake.history import HistoryIntake
 from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake, RequestReply
+from app.lists.publishing import PublishList
 from app.observability.health_probes import Probe
 from app.observability.metrics import Metrics
 from schemas.access import TenantCaller
 from schemas.people import CaptureCaller, ReviewerCaller
 from streams.audit.commit import Commit
+from streams.lists.handler import ChangeLists
 from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.tenants.api_keys import TenantKeys
@@ -84,6 +86,10 @@ class FrontPorts:
     """The use cases about tenants' keys."""
     wallets: AssessWallets
     """The use case of wallet assessments."""
+    lists: ChangeLists
+    """The use cases of tenants' own lists."""
+    publish_list: PublishList
+    """The use case of the deployment's lists."""
     hand: Hand
     """Writes a record to the log that nobody answers."""
     probes: Mapping[str, Probe]

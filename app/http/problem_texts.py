@@ -72,6 +72,15 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
         "Nothing has to be lifted; read the subject's state.",
     ),
     ProblemCode.LEGAL_HOLD: ("A legal hold forbids it", "Lift the hold first."),
+    ProblemCode.LIST_IN_USE: (
+        "The published policy names the list",
+        "Publish a policy that does not name it first.",
+    ),
+    ProblemCode.LIST_NAME_TAKEN: ("The deployment has a list of this name", "Choose another name."),
+    ProblemCode.LIST_GUARD_REFUSED: (
+        "The list differs too much from the last one",
+        "Look at the file; `force=true` takes it all the same.",
+    ),
     ProblemCode.PRECONDITION_FAILED: ("It was changed meanwhile", "Read it again and repeat the change."),
     ProblemCode.PRECONDITION_REQUIRED: (
         "The header If-Match is required",
@@ -115,6 +124,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
     ProblemCode.POLICY_INVALID: (
         "The policy does not load",
         "`errors` names every error with its rule, pointer, line and column.",
+    ),
+    ProblemCode.LIST_INVALID: (
+        "The list cannot be read",
+        "`errors` names the entries that are wrong, and where they stand; nothing was changed.",
     ),
     ProblemCode.RATE_LIMITED: ("Too many requests", "Wait as long as Retry-After says."),
     ProblemCode.STORE_FAILED: (

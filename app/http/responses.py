@@ -11,6 +11,7 @@ from aiohttp.typedefs import LooseHeaders
 from app.http.endpoints import Call
 
 JSON: Final = "application/json"
+YAML: Final = "application/yaml"
 
 _ALWAYS: Final = {
     "Server": "veristream",

@@ -20,6 +20,7 @@ from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
+from app.http.routes.backtests import BacktestRoutes, backtest_endpoints
 from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
@@ -31,6 +32,8 @@ from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
+from app.http.routes.lists.platform import PlatformListRoutes, platform_list_endpoints
+from app.http.routes.lists.routes import ListRoutes, list_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.name_screenings import NameScreeningRoutes, name_screening_endpoints
 from app.http.routes.pages import page_endpoints
@@ -41,6 +44,7 @@ from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
+from app.http.routes.shadow_policies import ShadowPolicyRoutes, shadow_policy_endpoints
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
@@ -52,7 +56,7 @@ from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
-from streams.policies.handler import any_list
+from streams.policies.list_names import KnownListNames
 from streams.retention.erasure_requests import ErasureRequests
 from streams.transactions.reinstating import Reinstate
 
@@ -100,6 +104,7 @@ def endpoints_of(
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key, settings.older_cursor_keys)
     presenter = Presenter(ports.stores.vault)
+    known_lists = KnownListNames(ports.lists.storage)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
@@ -126,7 +131,11 @@ def endpoints_of(
         *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
-        *policy_endpoints(PolicyRoutes(ports, bodies, cursors, any_list)),
+        *policy_endpoints(PolicyRoutes(ports, bodies, cursors, known_lists)),
+        *shadow_policy_endpoints(ShadowPolicyRoutes(ports, bodies)),
+        *backtest_endpoints(BacktestRoutes(ports, bodies, cursors, known_lists)),
+        *list_endpoints(ListRoutes(ports, bodies, cursors)),
+        *platform_list_endpoints(PlatformListRoutes(ports, bodies)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),

@@ -2,10 +2,10 @@
 
 import io
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from typing_extensions import Buffer, override
@@ -19,14 +19,18 @@ from schemas.name_screenings import NameScreening
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.transaction_decisions import StoredTransaction, TransactionDetail
+from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.verifications import StoredVerification, Verification
+from schemas.wallets import WalletAssessment
 from streams.audit.rows import write_row
 from streams.name_screenings.records import shown as shown_screening
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.queries import transactions_of
+from streams.transactions.velocity import open_history
 from streams.verification.records import by_mode, by_subject, folded
+from streams.wallets.handler import shown_assessment
 
 PAGE: Final = 50
 """Records, or audit rows, read at a time."""
@@ -120,6 +124,41 @@ class _Archive:
         return self._sink.take()
 
 
+class ListedKind(NamedTuple):
+    """A kind of record that is listed by subject, and how one is shown."""
+
+    folder: str
+    name: str
+    """In `schema.json`."""
+    model: type[Frozen]
+    shown: Callable[[Stores, TenantId, Record], Awaitable[Frozen]]
+
+
+LISTED: Final = {
+    RecordKind.NAME_SCREENING: ListedKind(
+        "name-screenings",
+        "name_screening",
+        NameScreening,
+        lambda stores, tenant_id, record: shown_screening(stores.vault, tenant_id, record.body),
+    ),
+    RecordKind.WALLET_ASSESSMENT: ListedKind(
+        "wallet-assessments",
+        "wallet_assessment",
+        WalletAssessment,
+        lambda stores, _, record: shown_assessment(stores.vault, record),
+    ),
+    RecordKind.HISTORIC_TRANSACTION: ListedKind(
+        "historic-transactions",
+        "historic_transaction",
+        HistoricTransaction,
+        lambda stores, tenant_id, record: open_history(
+            stores, tenant_id, StoredHistory.from_bytes(record.body)
+        ),
+    ),
+}
+"""What a subject's export holds beside verifications, transactions and sessions."""
+
+
 @dataclass(frozen=True, slots=True)
 class SubjectExport:
     """Exports what is stored of a subject, in the modes that the caller sees."""
@@ -131,7 +170,7 @@ class SubjectExport:
 
     async def require_known(self) -> None:
         """Raise `NotFound` unless something is stored of the subject."""
-        for pages in (self._verifications(), self._transactions(), self._screenings(), self._sessions()):
+        for pages in (self._verifications(), self._transactions(), self._listed_records(), self._sessions()):
             async for _ in pages:
                 return
         if not await self._audit_page(None, 1):
@@ -146,8 +185,8 @@ class SubjectExport:
                 yield chunk
         async for record in self._transactions():
             yield await self._transaction(archive, StoredTransaction.from_bytes(record.body))
-        async for record in self._screenings():
-            yield await self._screening(archive, record)
+        async for record in self._listed_records():
+            yield await self._listed(archive, record)
         async for session in self._sessions():
             yield archive.add(f"sessions/{session.session_id}.json", session.to_bytes())
         async for chunk in archive.add_lines("audit.jsonl", self._audit_lines()):
@@ -198,19 +237,24 @@ class SubjectExport:
             return b""
         return archive.add(f"transactions/{about}.json", shown)
 
-    async def _screening(self, archive: _Archive, record: Record) -> bytes:
+    async def _listed(self, archive: _Archive, record: Record) -> bytes:
+        """Add a record of a kind that lists subjects."""
+        kind = LISTED[record.kind]
         try:
-            screening = await shown_screening(self.stores.vault, self.tenant_id, record.body)
+            shown = await kind.shown(self.stores, self.tenant_id, record)
+        except Erased:
+            archive.left_out.append(LeftOut(id=record.id, reason="ERASED"))
         except Damaged:
             archive.left_out.append(LeftOut(id=record.id, reason="DAMAGED"))
-            return b""
-        return archive.add(f"name-screenings/{record.id}.json", screening.to_bytes())
+        else:
+            return archive.add(f"{kind.folder}/{record.id}.json", shown.to_bytes())
+        return b""
 
-    async def _screenings(self) -> AsyncIterator[Record]:
-        for livemode in self.modes:
-            index = by_subject(livemode, self.subject_id)
-            async for record in self._records(RecordKind.NAME_SCREENING, index):
-                yield record
+    async def _listed_records(self) -> AsyncIterator[Record]:
+        for kind in LISTED:
+            for livemode in self.modes:
+                async for record in self._records(kind, by_subject(livemode, self.subject_id)):
+                    yield record
 
     async def _transactions(self) -> AsyncIterator[Record]:
         for livemode in self.modes:
@@ -289,9 +333,9 @@ def schema() -> bytes:
         "manifest": ExportManifest,
         "verification": Verification,
         "transaction": TransactionDetail,
-        "name_screening": NameScreening,
         "session": VerificationSession,
         "audit_event": AuditEvent,
+        **{kind.name: kind.model for kind in LISTED.values()},
     }
     made = {
         name: model.model_json_schema(mode="serialization", ref_template=f"#/{name}/$defs/{{model}}")

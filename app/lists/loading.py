@@ -19,6 +19,10 @@ class LoadRefused(VeristreamError):
     """The new version may not replace the last one, which stays; the message says why."""
 
 
+class GuardRefused(LoadRefused):
+    """The file can be read, and differs too much from the last version."""
+
+
 def check_of(name: str) -> CheckKind:
     """Return the check a published list belongs to."""
     return PUBLISHED_LIST_CHECKS.get(name, CheckKind.SANCTIONS)
@@ -43,7 +47,8 @@ def load_list(
     except (FormatUnreadable, LoadRefused) as error:
         if previous:
             snapshots.describe(previous.model_copy(update={"problem": str(error)}))
-        raise LoadRefused(str(error)) from error
+        kind = GuardRefused if isinstance(error, GuardRefused) else LoadRefused
+        raise kind(str(error)) from error
 
 
 @contextmanager
@@ -68,7 +73,7 @@ def _replace(
     against = objections(previous.contents() if previous else None, found)
     if against and not (force and found.entries):
         snapshots.discard(written)
-        raise LoadRefused("; ".join(against))
+        raise GuardRefused("; ".join(against))
     snapshot = Snapshot(
         name=name,
         check=check_of(name),

@@ -1,6 +1,9 @@
 """Where the lists are published, for `veristream lists update`; the operator can name another address."""
 
+from pathlib import Path
 from typing import Final
+
+from app.lists.downloading import download
 
 ADDRESSES: Final = {
     "us_ofac_sdn": "https://sanctionslistservice.ofac.treas.gov/api/PublicationPreview/exports/SDN_ADVANCED.XML",
@@ -12,6 +15,11 @@ ADDRESSES: Final = {
 """As their publishers tell them on 2026-11-23; free to use."""
 
 _OPENSANCTIONS: Final = "https://data.opensanctions.org/datasets/latest/{}/entities.ftm.json"
+
+
+async def fetch(name: str, path: Path) -> None:
+    """Download a list from its publisher; raises as `download` does."""
+    await download(address_of(name), path)
 
 
 def address_of(name: str) -> str:

@@ -1,6 +1,7 @@
 """Keep the lists of this process current: build a new snapshot beside the old one and swap."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import date, datetime
@@ -10,10 +11,14 @@ from typing import Final
 import structlog
 
 from app.adapters.files.list_snapshots import ListSnapshots, Snapshot, SnapshotDamaged
+from app.lists.sharing import copy_missing
 from schemas.enums import CheckKind
 from schemas.lists import SANDBOX, NameEntry
+from schemas.problems import StoreUnavailable
 from streams.lists.loaded import LoadedList, LoadedLists
+from streams.lists.storage import ListStorage
 from streams.names.index import NameIndex
+from streams.runtime.background import BackgroundTask
 from streams.runtime.supervisor import Figure
 
 log = structlog.get_logger(__name__)
@@ -21,55 +26,119 @@ log = structlog.get_logger(__name__)
 _LOOK_EVERY_S: Final = 2.0
 """A new version serves within five seconds everywhere (G116)."""
 
+_DAMAGED_PAUSE_S: Final = 30.0
+
 _SANDBOX_DATE: Final = date(2026, 11, 23)
+
+
+class DeploymentLists:
+    """The deployment's lists as this process serves them; a new version replaces one within seconds."""
+
+    def __init__(
+        self,
+        snapshots: ListSnapshots,
+        clock: Callable[[], datetime],
+        storage: ListStorage | None,
+        *,
+        whole: bool,
+    ) -> None:
+        self.lists = LoadedLists()
+        self._snapshots = snapshots
+        self._clock = clock
+        self._storage = storage
+        self._whole = whole
+        self._served: dict[str, str] = {}
+        self._damaged_until: dict[str, float] = {}
+        """When a damaged list is read again, monotonic: another process may have replaced it meanwhile."""
+        self._look = asyncio.Event()
+        self._refreshing = asyncio.Lock()
+
+    def look_now(self) -> None:
+        """Look for new versions at once."""
+        self._look.set()
+
+    async def start(self) -> None:
+        """Build all lists there are."""
+        self.lists.replace(await asyncio.to_thread(sandbox_list, self._clock()))
+        await self.refresh()
+
+    async def watch(self) -> None:
+        """Look for new versions, until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._look.wait(), _LOOK_EVERY_S)
+            self._look.clear()
+            await self.refresh()
+
+    async def probe(self) -> str | None:
+        """Return which lists cannot be read and were not before, or None; their checks are ERROR (G134)."""
+        missing = sorted(self.lists.missing)
+        return f"cannot be read: {', '.join(missing)}; load it again" if missing else None
+
+    async def refresh(self) -> None:
+        """Serve what is new; when it returns this process does."""
+        async with self._refreshing:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Build what is not served yet; a damaged snapshot is logged, and what was served before stays."""
+        if self._storage is not None:
+            try:
+                await copy_missing(self._storage, self._snapshots)
+            except StoreUnavailable:
+                log.warning("lists.read_failed")  # what this machine has is served
+        try:
+            current = await asyncio.to_thread(self._snapshots.current)
+        except SnapshotDamaged as error:
+            log.error("lists.damaged", list=str(error))  # noqa: TRY400 - the name says it all
+            return
+        for name, snapshot in current.items():
+            marked = snapshot.model_dump_json(exclude={"problem"})
+            if self._served.get(name) != marked and time.monotonic() >= self._damaged_until.get(name, 0.0):
+                await self._serve(snapshot, marked)
+
+    async def _serve(self, snapshot: Snapshot, marked: str) -> None:
+        try:
+            loaded = await asyncio.to_thread(self._build, snapshot)
+        except SnapshotDamaged as error:
+            self.lists.miss(snapshot.name, snapshot.check)
+            self._damaged_until[snapshot.name] = time.monotonic() + _DAMAGED_PAUSE_S
+            log.error("lists.damaged", list=str(error))  # noqa: TRY400 - the name says it all
+            return
+        self._served[snapshot.name] = marked
+        self.lists.replace(loaded)
+        log.info("lists.served", list=snapshot.name, version=snapshot.version, entries=snapshot.entries)
+
+    def _build(self, snapshot: Snapshot) -> LoadedList:
+        entries = self._snapshots.entries(snapshot)
+        return LoadedList(
+            name=snapshot.name,
+            owner=None,
+            check=snapshot.check,
+            version=snapshot.version,
+            source_date=snapshot.source_date,
+            loaded_at=snapshot.loaded_at,
+            index=NameIndex(entry for entry in entries if self._whole or entry.wallets),
+        )
 
 
 @asynccontextmanager
 async def serving_lists(
-    snapshots: ListSnapshots, clock: Callable[[], datetime]
-) -> AsyncIterator[LoadedLists]:
-    """Yield the current lists, all built; new versions replace them within seconds."""
-    lists = LoadedLists([await asyncio.to_thread(sandbox_list, clock())])
-    served: dict[str, str] = {}
-    changed_at_ns = await _refresh(snapshots, lists, served)
-    task = asyncio.create_task(_watch(snapshots, lists, served, changed_at_ns), name="lists")
+    snapshots: ListSnapshots,
+    clock: Callable[[], datetime],
+    storage: ListStorage | None = None,
+    *,
+    whole: bool = True,
+) -> AsyncIterator[DeploymentLists]:
+    """Yield the deployment's lists, all built; new versions replace them within seconds."""
+    served = DeploymentLists(snapshots, clock, storage, whole=whole)
+    await served.start()
+    watching = BackgroundTask(served.watch, "lists")
+    watching.start()
     try:
-        yield lists
+        yield served
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def _watch(
-    snapshots: ListSnapshots, lists: LoadedLists, served: dict[str, str], changed_at_ns: int
-) -> None:
-    while True:
-        await asyncio.sleep(_LOOK_EVERY_S)
-        if await asyncio.to_thread(snapshots.changed_at_ns) != changed_at_ns:
-            changed_at_ns = await _refresh(snapshots, lists, served)
-
-
-async def _refresh(snapshots: ListSnapshots, lists: LoadedLists, served: dict[str, str]) -> int:
-    """Build what is not served yet; a damaged snapshot is logged, and what was served before stays."""
-    changed_at_ns = await asyncio.to_thread(snapshots.changed_at_ns)
-    try:
-        current = await asyncio.to_thread(snapshots.current)
-    except SnapshotDamaged as error:
-        log.error("lists.damaged", list=str(error))  # noqa: TRY400 - the name says it all
-        return changed_at_ns
-    for name, snapshot in current.items():
-        if served.get(name) == snapshot.model_dump_json(exclude={"problem"}):
-            continue
-        try:
-            loaded = await asyncio.to_thread(_build, snapshots, snapshot)
-        except SnapshotDamaged as error:
-            log.error("lists.damaged", list=str(error))  # noqa: TRY400 - the name says it all
-            continue
-        lists.replace(loaded)
-        served[name] = snapshot.model_dump_json(exclude={"problem"})
-        log.info("lists.served", list=name, version=snapshot.version, entries=snapshot.entries)
-    return changed_at_ns
+        await watching.stop()
 
 
 def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figure]:
@@ -94,18 +163,6 @@ def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figu
 
 def _published(lists: LoadedLists) -> list[LoadedList]:
     return [one for one in lists.current.values() if one.owner is None and one.name != SANDBOX]
-
-
-def _build(snapshots: ListSnapshots, snapshot: Snapshot) -> LoadedList:
-    return LoadedList(
-        name=snapshot.name,
-        owner=None,
-        check=snapshot.check,
-        version=snapshot.version,
-        source_date=snapshot.source_date,
-        loaded_at=snapshot.loaded_at,
-        index=NameIndex(snapshots.entries(snapshot)),
-    )
 
 
 def sandbox_entries() -> list[NameEntry]:

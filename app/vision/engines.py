@@ -21,7 +21,7 @@ from app.vision.pooled import (
 )
 from schemas.base import Frozen
 from schemas.problems import EngineFailed
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 
 QUICK_WORKERS: Final = 2
 """Children that decode and measure beside those that run models, so that no image waits for a page: a sandbox

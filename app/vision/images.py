@@ -32,8 +32,8 @@ _QUALITY_STORED: Final = 95
 _QUALITY_CROP: Final = 92
 _BLUR_WIDTH_PX: Final = 1000
 _TILE_PX: Final = 64
-_BURNT_VALUE: Final = 250
-_BURNT_SATURATION: Final = 25
+_BURNT_HSV: Final = ((0, 0, 251), (255, 24, 255))
+"""Of burnt pixels, the least and the greatest hue, saturation and value."""
 _ORIENTATIONS: Final = {
     1: (False, False, False),
     2: (False, False, True),
@@ -148,9 +148,8 @@ def measure_sharpness(picture: Picture, box: Box | None = None) -> Sharpness:
     size = max(8, round(region.shape[1] * scale)), max(8, round(region.shape[0] * scale))
     resized = cv2.resize(region, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
     grey = cv2.cvtColor(resized, cv2.COLOR_RGB2GRAY)
-    _, saturation, value = cv2.split(cv2.cvtColor(resized, cv2.COLOR_RGB2HSV))
-    burnt = (value > _BURNT_VALUE) & (saturation < _BURNT_SATURATION)
-    return Sharpness(blur=_blur(grey), brightness=float(grey.mean()), glare=float(burnt.mean()))
+    burnt = cv2.countNonZero(cv2.inRange(cv2.cvtColor(resized, cv2.COLOR_RGB2HSV), *_BURNT_HSV))
+    return Sharpness(blur=_blur(grey), brightness=cv2.mean(grey)[0], glare=burnt / grey.size)
 
 
 def encode_box(picture: Picture, box: Box) -> bytes:
@@ -289,7 +288,7 @@ def _blur(grey: NDArray[Any]) -> float:
     edges = cv2.Laplacian(grey, cv2.CV_32F)
     rows, columns = (max(1, side // _TILE_PX) for side in edges.shape)
     tiles = [
-        float(tile.var())
+        cv2.meanStdDev(tile)[1].item() ** 2  # a third of the time of numpy's variance
         for band in np.array_split(edges, rows)
         for tile in np.array_split(band, columns, axis=1)
     ]

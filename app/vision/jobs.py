@@ -56,10 +56,6 @@ class Job(Generic[R]):
     wall_s: float = 40.0
     """Seconds without any processor time after which the child is ended: while it works, however slowly, only
     `cpu_s` ends it."""
-    gives_back: bool = False
-    """After it the child gives memory the allocator does not use back to the kernel. Reading a page leaves
-    110 MiB in each child and decoding one 35 MiB. Taken again in large pages, they cost a verification 300
-    faults and 14 ms in the kernel; kept, and extended in small pages, 7,900 faults and 34 ms."""
 
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
@@ -67,7 +63,7 @@ Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
 PING: Final = Job("ping", 1, result=TypeAdapter(bool))
 """Answers true: the child lives."""
 STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
-DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE, gives_back=True)
+DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE)
 EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
 SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
@@ -78,9 +74,7 @@ READ_LINES: Final = Job(
 )
 READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
-READ_DOCUMENT: Final = Job(
-    "read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings), gives_back=True
-)
+READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
 FIND_FACES: Final = Job("find_faces", 6, result=TypeAdapter(tuple[Face, ...]))
 EMBED: Final = Job("embed", 4, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
 CHIP: Final[Job[bytes]] = Job("chip", 6, TypeAdapter(tuple[Face]), gives=Gives.FILE)

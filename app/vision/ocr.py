@@ -12,13 +12,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
-from rapidocr import EngineType, LangRec
 from rapidocr.ch_ppocr_det import TextDetector
 from rapidocr.ch_ppocr_det.utils import DetPreProcess
-from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
+from rapidocr.ch_ppocr_rec import TextRecInput
 from typing_extensions import override
 
-from app.vision.models import ModelUnusable, read_pinned, session_options
+from app.vision.models import ModelUnusable, read_pinned
+from app.vision.recogniser import COMMON, LINE_HEIGHT_PX, Options, open_recogniser, open_session
 from streams.vision_ports import Detail, Picture, Pixels, Quad, TextLine, TextReader
 
 DETECTOR: Final = "PP-OCRv6_det_small.onnx"
@@ -38,8 +38,6 @@ MAX_ASPECT: Final = 60.0
 _SHORTER_SIDE_PX: Final = {Detail.COARSE: 480, Detail.FINE: 640}
 """Size of the copy searched for text: at 480 both lines of the machine zone are found, at 640 small print."""
 _LONGER_SIDE_MAX_PX: Final = 2000
-_CROP_HEIGHT_PX: Final = 48
-"""What the recogniser reads; taller crops are shrunk to it without aliasing."""
 _CODE_SIDE_MAX_PX: Final = 1600
 MAX_FINDERS: Final = 40
 """Finder patterns searched for QR codes: a code has three, a slip one or two codes, print a few likenesses.
@@ -49,16 +47,6 @@ FINDERS_OF_A_CODE: Final = 3
 _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
 the outlines of noise takes seconds."""
-_BATCH: Final = 1
-"""Lines recognised at once. All of a batch are padded to its widest: a page of long lines took 900 MiB of
-memory six at a time, and 120 MiB and a quarter less processor time one by one."""
-
-
-class _Options(dict[str, Any]):
-    """Options as rapidocr reads them, by key and by attribute; anything not given is None."""
-
-    def __getattr__(self, name: str) -> Any:
-        return self.get(name)
 
 
 class _Detector(TextDetector):
@@ -95,8 +83,8 @@ class RapidTextReader(TextReader):
             ModelUnusable: A model is missing or not the pinned one; nothing is fetched instead.
         """
         folder = models or _packaged_models()
-        detector = _open(read_pinned(folder / DETECTOR, DETECTOR_SHA256))
-        recogniser = _open(read_pinned(folder / RECOGNISER, RECOGNISER_SHA256))
+        detector = open_session(read_pinned(folder / DETECTOR, DETECTOR_SHA256))
+        recogniser = read_pinned(folder / RECOGNISER, RECOGNISER_SHA256)
         cv2.setNumThreads(1)
         logging.getLogger("RapidOCR").setLevel(logging.ERROR)
         self.model_version = f"ppocrv6-small@{DETECTOR_SHA256[:8]}+{RECOGNISER_SHA256[:8]}"
@@ -126,14 +114,10 @@ class RapidTextReader(TextReader):
 class _Eyes:
     """The detector and the recogniser."""
 
-    def __init__(self, detector: InferenceSession, recogniser: InferenceSession) -> None:
-        common = {"engine_type": EngineType.ONNXRUNTIME, "lang_type": LangRec.CH}
+    def __init__(self, detector: InferenceSession, recogniser: bytes) -> None:
         limits = {"limit_type": "max", "limit_side_len": _LONGER_SIDE_MAX_PX}
-        self._detector = _Detector(_Options(common, **limits, session=detector))
-        shape = [3, _CROP_HEIGHT_PX, 4 * _CROP_HEIGHT_PX]
-        self._recogniser = TextRecognizer(
-            _Options(common, session=recogniser, rec_batch_num=_BATCH, rec_img_shape=shape)
-        )
+        self._detector = _Detector(Options(COMMON, **limits, session=detector))
+        self._recogniser = open_recogniser(recogniser)
         self._codes = cv2.QRCodeDetector()
 
     def find(self, pixels: Pixels, detail: Detail) -> tuple[Quad, ...]:
@@ -212,10 +196,6 @@ def _packaged_models() -> Path:
     return Path(spec.origin).parent / "models"
 
 
-def _open(graph: bytes) -> InferenceSession:
-    return InferenceSession(graph, session_options(), providers=["CPUExecutionProvider"])
-
-
 def _scaled(pixels: Pixels, scale: float) -> Pixels:
     if scale == 1:
         return pixels
@@ -262,47 +242,7 @@ def _crop(pixels: Pixels, quad: Quad) -> Pixels | None:
     crop = cv2.warpPerspective(
         pixels, warp, (length, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
     )
-    if height > _CROP_HEIGHT_PX:
-        size = max(2, round(length * _CROP_HEIGHT_PX / height)), _CROP_HEIGHT_PX
+    if height > LINE_HEIGHT_PX:
+        size = max(2, round(length * LINE_HEIGHT_PX / height)), LINE_HEIGHT_PX
         crop = cv2.resize(crop, size, interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.cvtColor(crop, cv2.COLOR_RGB2BGR), np.uint8)
-
-
-_SIDE: Final = 640
-"""Longer side of the copy looked at, pixels; the rows of a page that fills it are some 10 pixels high."""
-_HEIGHTS: Final = (4, 28)
-"""Pixels a row may be high."""
-_ASPECT_MIN: Final = 3.5
-"""A row is so many times as long as high, a word or a date at the least."""
-_FILLED_MIN: Final = 0.45
-"""Share of its box that a row fills; branches and hair fill less."""
-_GAP: Final = (11, 3)
-"""Pixels between letters that belong to one row, across and down."""
-_STROKE: Final = (9, 5)
-"""Pixels of what is dark between brighter surroundings, across and down: strokes of letters, not shadows."""
-
-
-def print_rows(picture: Picture) -> int:
-    """Return how many rows of dark print there seem to be, whichever quarter turn the picture has."""
-    scale = _SIDE / max(picture.width, picture.height)
-    size = max(16, round(picture.width * scale)), max(16, round(picture.height * scale))
-    small = cv2.resize(picture.pixels, size, interpolation=cv2.INTER_AREA)
-    grey = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
-    lying = cv2.rotate(grey, cv2.ROTATE_90_CLOCKWISE)
-    return max(_rows(np.asarray(grey, np.uint8)), _rows(np.asarray(lying, np.uint8)))
-
-
-def _rows(grey: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int:
-    strokes = cv2.morphologyEx(grey, cv2.MORPH_BLACKHAT, cv2.getStructuringElement(cv2.MORPH_RECT, _STROKE))
-    level, dark = cv2.threshold(strokes, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
-    if level < _FAINT:
-        return 0
-    joined = cv2.morphologyEx(dark, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, _GAP))
-    _, _, stats, _ = cv2.connectedComponentsWithStats(joined)
-    width, height, filled = stats[1:, 2], stats[1:, 3], stats[1:, 4]
-    found = (height >= _HEIGHTS[0]) & (height <= _HEIGHTS[1]) & (width >= _ASPECT_MIN * height)
-    return int((found & (filled >= _FILLED_MIN * width * height)).sum())
-
-
-_FAINT: Final = 12
-"""Levels of grey by which print is darker than its paper at the least; below it is texture."""

@@ -4,7 +4,7 @@ The package onnx would add 25 MiB and an import of 0.2 s for these messages; onl
 dlib's embedder takes 0.2 s of processor time at the start, so no converted file is stored.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,9 @@ _INSIDE: Final[Mapping[str, Mapping[int, str]]] = {
 """Which fields of which message hold messages a tensor can hide in."""
 
 _EXTERNAL, _DATA_LOCATION = 13, 14
+
+_MODEL_GRAPH, _GRAPH_NODE, _GRAPH_CONSTANT, _GRAPH_ANSWER = 7, 1, 5, 12
+_NODE_OUTPUT, _TENSOR_DIMS, _TENSOR_NAME, _TENSOR_RAW = 2, 1, 8, 9
 
 
 class Graph:
@@ -68,6 +71,49 @@ class Graph:
         graph += _text(11, source) + _text(12, answer)
         opset = _text(1, "") + _integer(2, OPSET)
         return _integer(1, IR_VERSION) + _text(2, "veristream") + _text(7, graph) + _text(8, opset)
+
+
+class Model:
+    """A model that is read, to take its constants and to leave out its last nodes.
+
+    Raises:
+        ValueError: The bytes are not a whole protobuf message.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        self._fields = [*_fields(memoryview(model))]
+        (graph,) = (value for number, value in self._fields if number == _MODEL_GRAPH)
+        self._graph = [*_fields(_message(graph))]
+
+    def constant(self, name: str) -> NDArray[np.float32]:
+        """Return an initializer of single precision; raises `KeyError` when there is none of the name."""
+        for number, value in self._graph:
+            if number == _GRAPH_CONSTANT and _names(value, _TENSOR_NAME) == [name]:
+                parts = [*_fields(_message(value))]
+                shape = [part for field, part in parts if field == _TENSOR_DIMS and isinstance(part, int)]
+                (raw,) = (_message(part) for field, part in parts if field == _TENSOR_RAW)
+                return np.frombuffer(raw, "<f4").reshape(shape)
+        raise KeyError(name)
+
+    def without(self, outputs: Sequence[str], constants: Sequence[str], answer: bytes) -> bytes:
+        """Return the model without the nodes of these outputs and without these constants.
+
+        `answer` declares its output instead, see `tensor`.
+        """
+        gone = {(_GRAPH_NODE, name) for name in outputs} | {(_GRAPH_CONSTANT, name) for name in constants}
+        named = {_GRAPH_NODE: _NODE_OUTPUT, _GRAPH_CONSTANT: _TENSOR_NAME}
+        left = [
+            (number, value)
+            for number, value in self._graph
+            if number != _GRAPH_ANSWER
+            and not (
+                number in named and gone.intersection((number, name) for name in _names(value, named[number]))
+            )
+        ]
+        graph = _joined([*left, (_GRAPH_ANSWER, memoryview(answer))])
+        return _joined(
+            (number, memoryview(graph) if number == _MODEL_GRAPH else value) for number, value in self._fields
+        )
 
 
 def tensor(name: str, element: str, shape: Sequence[int | str]) -> bytes:
@@ -115,6 +161,27 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             raise ValueError("the message ends too early")
         yield key >> 3, message[at : at + size]
         at += size
+
+
+def _message(value: int | memoryview) -> memoryview:
+    if isinstance(value, int):
+        raise ValueError("a number in place of a message")  # noqa: TRY004 - of the bytes, not of the caller
+    return value
+
+
+def _names(message: int | memoryview, field: int) -> list[str]:
+    """Return the texts of one field of a message."""
+    return [
+        bytes(_message(value)).decode() for number, value in _fields(_message(message)) if number == field
+    ]
+
+
+def _joined(fields: Iterable[tuple[int, int | memoryview]]) -> bytes:
+    """Serialise a message of numbers and byte strings."""
+    return b"".join(
+        _integer(number, value) if isinstance(value, int) else _text(number, bytes(value))
+        for number, value in fields
+    )
 
 
 def _read_varint(message: memoryview, at: int) -> tuple[int, int]:

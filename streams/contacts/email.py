@@ -1,6 +1,6 @@
 """Examine an e-mail address by its syntax and its domain; nothing is looked up over a network (G127)."""
 
-from collections.abc import Collection
+from collections.abc import Container
 from typing import Final
 
 from disposable_email_domains import blocklist
@@ -22,7 +22,7 @@ ROLES: Final = frozenset(_ROLES.split())
 """Names of roles before the @: those of RFC 2142, and what companies use beside them."""
 
 
-def examine_email(address: str, disposable: Collection[str] = DISPOSABLE_DOMAINS) -> ContactDetail:
+def examine_email(address: str, disposable: Container[str] = DISPOSABLE_DOMAINS) -> ContactDetail:
     """Examine an address by the syntax and lengths of RFC 5321 and RFC 6531.
 
     Two spellings are one address when they differ in case, in what follows a `+`, or in how the domain is
@@ -41,6 +41,6 @@ def examine_email(address: str, disposable: Collection[str] = DISPOSABLE_DOMAINS
     return ContactDetail(tuple(findings), f"{mailbox}@{domain}")
 
 
-def _is_listed(domain: str, disposable: Collection[str]) -> bool:
+def _is_listed(domain: str, disposable: Container[str]) -> bool:
     labels = domain.split(".")
     return any(".".join(labels[start:]) in disposable for start in range(len(labels) - 1))

@@ -11,9 +11,9 @@ from schemas.enums import CheckKind
 from schemas.ids import TenantId
 from schemas.lists import SANDBOX
 from schemas.screenings import CheckAnswer, CheckResultKind, ErrorCause, ScreeningTarget
-from streams.lists.loaded import LoadedList, LoadedLists
+from streams.lists.loaded import ListState, ListStates, LoadedList
 from streams.names.matching import Found, Thresholds, amount_to, find_matches
-from streams.ports.screening import ListedEntries, Screening, ScreeningOptions
+from streams.ports.screening import ListedEntries, Screening, ScreeningOptions, ScreeningState
 
 
 class _Choice(NamedTuple):
@@ -26,9 +26,13 @@ class _Choice(NamedTuple):
 class ListScreening(Screening, ListedEntries):
     """Screens against the lists that this process has loaded; each answer is of one state of all of them."""
 
-    def __init__(self, lists: LoadedLists, clock: Callable[[], datetime]) -> None:
+    def __init__(self, lists: ListStates, clock: Callable[[], datetime]) -> None:
         self._lists = lists
         self._clock = clock
+
+    @override
+    async def state_of(self, tenant_id: TenantId) -> ListState:
+        return await self._lists.state_of(tenant_id)
 
     @override
     async def __call__(
@@ -39,13 +43,13 @@ class ListScreening(Screening, ListedEntries):
         *,
         tenant_id: TenantId,
         livemode: bool,
+        state: ScreeningState | None = None,
     ) -> CheckAnswer:
         if not target.name and not target.identifiers:
             return CheckAnswer(check=check, result=CheckResultKind.NOT_EVALUATED)
-        available = [
-            one for one in self._lists.current.values() if one.may_be_named(tenant_id, livemode=livemode)
-        ]
-        choice = _choose(available, check, options, tenant_id, livemode=livemode, now=self._clock())
+        if not isinstance(state, ListState):
+            state = await self._lists.state_of(tenant_id)
+        choice = _choose(state, check, options, tenant_id, livemode=livemode, now=self._clock())
         return await asyncio.to_thread(_screen, check, target, options, choice)
 
     @override
@@ -54,7 +58,7 @@ class ListScreening(Screening, ListedEntries):
     ) -> str | None:
         named = [
             one
-            for one in self._lists.current.values()
+            for one in (await self._lists.state_of(tenant_id)).names
             if one.name == list_name and one.may_be_named(tenant_id, livemode=livemode)
         ]
         if not named:
@@ -65,7 +69,7 @@ class ListScreening(Screening, ListedEntries):
 
 
 def _choose(
-    available: Sequence[LoadedList],
+    state: ListState,
     check: CheckKind,
     options: ScreeningOptions,
     tenant_id: TenantId,
@@ -74,6 +78,7 @@ def _choose(
     now: datetime,
 ) -> _Choice:
     """Choose the lists to ask; a tenant's own list goes before the deployment's of the same name."""
+    available = [one for one in state.names if one.may_be_named(tenant_id, livemode=livemode)]
     if options.lists:
         by_name = {one.name: one for one in sorted(available, key=lambda one: one.owner is not None)}
         chosen = [by_name[name] for name in dict.fromkeys(options.lists) if name in by_name]
@@ -82,7 +87,8 @@ def _choose(
         chosen = [
             one for one in available if one.belongs_to(tenant_id, livemode=livemode) and _serves(one, check)
         ]
-        missing = not chosen
+        unbuilt = [one for one in state.missing if one.check is check and one.asked(livemode=livemode)]
+        missing = bool(unbuilt) or not chosen
     causes = [ErrorCause.LIST_MISSING] if missing else []
     oldest = None if options.max_list_age is None else now - options.max_list_age
     if oldest and any(one.loaded_at < oldest for one in chosen if one.name != SANDBOX):

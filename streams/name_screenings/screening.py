@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from schemas.ids import TenantId
 from schemas.name_screenings import NameQuery, NameScreeningRequest, QueryResult
-from schemas.problems import StoreUnavailable
 from schemas.screenings import CheckAnswer, CheckResultKind, Match, ScreeningTarget
 from streams.ports.screening import Screening, ScreeningOptions, Suppression
 
@@ -20,9 +19,6 @@ SEVERITY: Final = (
 
 MOST_MATCHES: Final = 50
 """Matches of a query that are remembered as reported, however few are shown."""
-
-_ATTEMPTS: Final = 4
-"""How often a request is screened anew because a list was replaced meanwhile."""
 
 
 class Screened(NamedTuple):
@@ -48,26 +44,26 @@ async def screen_all(
     *,
     livemode: bool,
 ) -> Screened:
-    """Return the results of all queries, all of one version of each list.
+    """Return the results of all queries, all of one state of the lists.
 
     Raises:
-        StoreUnavailable: The lists changed during every attempt.
+        StoreUnavailable: What the tenant's lists are cannot be read for now.
     """
-    options = options_of(request, suppressed)
-    for _ in range(_ATTEMPTS):
-        answers = [
-            [
-                await screening(check, target_of(query), options, tenant_id=tenant_id, livemode=livemode)
-                for check in dict.fromkeys(request.checks)
-            ]
-            for query in request.queries
+    options, state = options_of(request, suppressed), await screening.state_of(tenant_id)
+    results, answers = [], []
+    for query in request.queries:
+        found = [
+            await screening(
+                check, target_of(query), options, tenant_id=tenant_id, livemode=livemode, state=state
+            )
+            for check in dict.fromkeys(request.checks)
         ]
-        versions = _versions([one for answered in answers for one in answered])
-        if versions is not None:
-            pairs = zip(request.queries, answers, strict=True)
-            results = tuple(merge(query, found, request.limit) for query, found in pairs)
-            return Screened(results, tuple(tuple(found) for found in answers), versions)
-    raise StoreUnavailable("the lists change all the time")
+        answers.append(tuple(found))
+        results.append(merge(query, found, request.limit))
+    versions = {
+        name: version for found in answers for one in found for name, version in one.list_versions.items()
+    }
+    return Screened(tuple(results), tuple(answers), versions)
 
 
 def target_of(query: NameQuery) -> ScreeningTarget:
@@ -106,13 +102,3 @@ def merge(query: NameQuery, answers: Sequence[CheckAnswer], limit: int) -> Query
 def without_matches(results: Sequence[QueryResult]) -> tuple[QueryResult, ...]:
     """Return the results without anything that was asked or found about a person."""
     return tuple(one.model_copy(update={"ref": None, "matches": ()}) for one in results)
-
-
-def _versions(answers: Sequence[CheckAnswer]) -> Mapping[str, str] | None:
-    """Return the version of each list, or None when one has two."""
-    versions: dict[str, str] = {}
-    for answer in answers:
-        for name, version in answer.list_versions.items():
-            if versions.setdefault(name, version) != version:
-                return None
-    return versions

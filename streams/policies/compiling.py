@@ -70,6 +70,9 @@ class CompiledPolicy:
         self.features: tuple[Feature, ...] = document.features
         self._rules = tuple(_compile(rule) for rule in document.rules if rule.mode is not RuleMode.DISABLED)
         self.names = tuple(dict.fromkeys(name for rule in self._rules for name in rule.names))
+        by_rules = {name for rule in self._rules for name in rule.lists}
+        self.lists = frozenset(by_rules.union(*(check.lists for check in document.checks)))
+        """The lists that its checks and rules name."""
 
     def evaluate(
         self, fields: Mapping[str, FieldValue], features: Mapping[str, FeatureValue], lists: ValueLists

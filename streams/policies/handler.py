@@ -1,4 +1,4 @@
-"""Draft and publish policies; the policy's actor is the only writer (G110)."""
+"""Draft, publish and shadow policies; the policy's actor is the only writer (G110)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,6 +11,7 @@ from schemas.enums import ActorType
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, derive_id
 from schemas.policy_records import (
+    AnyPolicyCommand,
     DraftPolicy,
     PolicyChanged,
     PolicyCommand,
@@ -18,7 +19,9 @@ from schemas.policy_records import (
     PolicyProposal,
     PublishedRevision,
     PublishPolicy,
+    ShadowPolicy,
     StoredPolicy,
+    StoredShadow,
     StoredText,
 )
 from schemas.problems import NotFound, ProblemCode, Refused
@@ -91,7 +94,7 @@ class ChangePolicy:
         """
         return await retry_conflicts(lambda: self._change(message.root), self._pause)
 
-    async def _change(self, command: DraftPolicy | PublishPolicy) -> PolicyChanged:
+    async def _change(self, command: AnyPolicyCommand) -> PolicyChanged:
         try:
             found = await load_policy(self._stores.records, command.tenant_id, command.policy)
             move = await self._move(command, found.stored)
@@ -105,21 +108,22 @@ class ChangePolicy:
         await self._store(command, found, replace(move, after=after))
         return PolicyChanged(policy=command.policy, proposed=move.proposed)
 
-    async def _move(self, command: DraftPolicy | PublishPolicy, stored: StoredPolicy) -> _Move | None:
+    async def _move(self, command: AnyPolicyCommand, stored: StoredPolicy) -> _Move | None:
         """Return what the command changes; None when that is nothing."""
         if command.actor.request_id in stored.requests:
             return None
         now = to_milliseconds(self._clock())
-        if isinstance(command, DraftPolicy):
-            return _drafted(command, stored, now)
-        return await self._publish(command, stored, now)
+        match command:
+            case DraftPolicy():
+                return _drafted(command, stored, now)
+            case PublishPolicy():
+                return await self._publish(command, stored, now)
+            case ShadowPolicy():
+                return await self._shadow(command, stored, now)
 
     async def _publish(self, command: PublishPolicy, stored: StoredPolicy, now: datetime) -> _Move | None:
-        records, tenant_id, policy = self._stores.records, command.tenant_id, command.policy
-        if command.from_revision is None:
-            text = await load_draft(records, tenant_id, policy)
-        else:
-            _, text = await load_revision(records, tenant_id, policy, command.from_revision)
+        tenant_id, policy = command.tenant_id, command.policy
+        text = await self._text(command, command.from_revision)
         sha256 = digest(text)
         if sha256 == stored.published.sha256:
             return None
@@ -142,7 +146,31 @@ class ChangePolicy:
             texts.append(_revision_record(tenant_id, policy, first_revision(), first_text(), earlier))
         return _Move(after, AuditAction.POLICY_PUBLISHED, tuple(texts))
 
-    async def _store(self, command: DraftPolicy | PublishPolicy, found: VersionedPolicy, move: _Move) -> None:
+    async def _shadow(self, command: ShadowPolicy, stored: StoredPolicy, now: datetime) -> _Move | None:
+        before = stored.shadow
+        if command.revision is None and not command.draft:
+            ended = stored.model_copy(update={"shadow": None})
+            return None if before is None else _Move(ended, AuditAction.POLICY_SHADOWED)
+        text = await self._text(command, command.revision)
+        shadow = StoredShadow(revision=command.revision, draft=command.draft, since=now, sha256=digest(text))
+        if before is not None and shadow == before.model_copy(update={"since": now}):
+            return None
+        await asyncio.to_thread(load, text, await self._known_lists(command.tenant_id))
+        version = stored.shadow_version + 1
+        after = stored.model_copy(update={"shadow": shadow, "shadow_version": version})
+        body = StoredText(text=text).to_bytes()
+        record = Record(
+            command.tenant_id, RecordKind.POLICY_SHADOW, command.policy, body, now, version=version
+        )
+        return _Move(after, AuditAction.POLICY_SHADOWED, (record,))
+
+    async def _text(self, command: AnyPolicyCommand, revision: int | None) -> bytes:
+        """Return the text of a revision, or of the draft; raises `NotFound`."""
+        if revision is None:
+            return await load_draft(self._stores.records, command.tenant_id, command.policy)
+        return (await load_revision(self._stores.records, command.tenant_id, command.policy, revision))[1]
+
+    async def _store(self, command: AnyPolicyCommand, found: VersionedPolicy, move: _Move) -> None:
         now, version = to_milliseconds(self._clock()), found.version + 1
         actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
         about = (command.tenant_id, command.policy, move.action, str(version))
@@ -213,13 +241,14 @@ def _changes(move: _Move) -> dict[str, object]:
             return {"revision": after.published.revision, "sha256": after.published.sha256}
         case AuditAction.POLICY_PROPOSED:
             return {"sha256": after.proposal.sha256 if after.proposal else None}
+        case AuditAction.POLICY_SHADOWED:
+            shadow = after.shadow
+            return {"revision": shadow and shadow.revision, "sha256": shadow and shadow.sha256}
         case _:
             return {"sha256": after.draft.sha256 if after.draft else None}
 
 
-def _events(
-    command: DraftPolicy | PublishPolicy, move: _Move, now: datetime, version: int
-) -> tuple[DecisionEvent, ...]:
+def _events(command: AnyPolicyCommand, move: _Move, now: datetime, version: int) -> tuple[DecisionEvent, ...]:
     if move.action is not AuditAction.POLICY_PUBLISHED:
         return ()
     event_id = derive_id("evt", command.tenant_id, command.policy, EventType.POLICY_PUBLISHED, str(version))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemas.ids import TenantId
-from schemas.policy_records import Policy, PublishedRevision, StoredPolicy, StoredText
+from schemas.policy_records import Policy, PolicyShadow, PublishedRevision, StoredPolicy, StoredText
 from schemas.problems import NotFound
 from streams.policies.loading import FIRST_REVISION, digest, first_text
 from streams.policies.reading.document import POLICY
@@ -61,6 +61,12 @@ async def load_draft(records: Records, tenant_id: TenantId, policy: str) -> byte
     return StoredText.from_bytes(record.body).text
 
 
+async def load_shadow(records: Records, tenant_id: TenantId, policy: str) -> bytes:
+    """Return the text that runs beside the published one, or raise `NotFound`."""
+    record = await records.get(tenant_id, RecordKind.POLICY_SHADOW, policy)
+    return StoredText.from_bytes(record.body).text
+
+
 async def load_revision(
     records: Records, tenant_id: TenantId, policy: str, revision: int
 ) -> tuple[PublishedRevision, bytes]:
@@ -81,10 +87,11 @@ async def load_revision(
 
 def shown(policy: str, stored: StoredPolicy) -> Policy:
     """Return the policy as its tenant sees it."""
+    shadow = stored.shadow
     return Policy(
         name=policy,
         published=stored.published,
         draft=stored.draft,
-        shadow=None,
+        shadow=None if shadow is None else PolicyShadow(**shadow.model_dump(exclude={"sha256"})),
         proposed_by=None if stored.proposal is None else stored.proposal.proposed_by,
     )

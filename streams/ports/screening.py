@@ -32,8 +32,20 @@ class ScreeningOptions:
     """By list and entity id."""
 
 
+class ScreeningState:
+    """A state of all lists; what is in it only the screenings know that it comes from."""
+
+
 class Screening(Protocol):
     """Compares a person or organisation with the lists of a check."""
+
+    async def state_of(self, tenant_id: TenantId) -> ScreeningState:
+        """Return the lists as they are now, for several screenings of one answer.
+
+        Raises:
+            StoreUnavailable: What the tenant's lists are cannot be read for now.
+        """
+        ...
 
     async def __call__(
         self,
@@ -43,8 +55,11 @@ class Screening(Protocol):
         *,
         tenant_id: TenantId,
         livemode: bool,
+        state: ScreeningState | None = None,
     ) -> CheckAnswer:
         """Return the result with the versions of the lists that were asked, all of one moment.
+
+        `state` is that moment, where several screenings belong to one answer; None: now.
 
         A list that is missing or too old is a cause in the answer: without a match elsewhere the result is
         ERROR, never CLEAR. A target without a name or an identifier is NOT_EVALUATED. Never another

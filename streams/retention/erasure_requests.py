@@ -12,6 +12,7 @@ from schemas.ids import ID_PATTERN, SubjectId, TenantId
 from schemas.privacy import ChainPosition, Erasure, ErasureStatus
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.tenant_settings import FourEyes, TenantSettings
+from schemas.transaction_decisions import StoredTransaction
 from schemas.verifications import SUBJECT_PATTERN, StoredVerification
 from streams.audit.commit import Commit
 from streams.audit.rules import CHAIN
@@ -22,6 +23,7 @@ from streams.retention import rules
 from streams.retention.erasure_records import erasure_id, erasure_record, erasure_row
 from streams.tenants.handler import Clock
 from streams.tenants.settings import read_settings
+from streams.transactions.queries import transactions_of
 from streams.verification.records import by_subject
 
 PAGE: Final = 100
@@ -153,6 +155,12 @@ class ErasureRequests:
         async for record in verifications_of(self.stores.records, tenant_id, subject_id):
             if StoredVerification.from_bytes(record.body).verification.risk_level is RiskLevel.CRITICAL:
                 return True
+        for livemode in (True, False):
+            async for record in transactions_of(
+                self.stores.records, tenant_id, subject_id, livemode=livemode
+            ):
+                if StoredTransaction.from_bytes(record.body).transaction.risk_level is RiskLevel.CRITICAL:
+                    return True
         return False
 
 

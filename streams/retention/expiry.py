@@ -23,6 +23,10 @@ ENDED_REMOVED_AFTER: Final = timedelta(days=1)
 """How long after its end a reviewer session, a token, the use of a contact or a transfer is removed."""
 
 
+BACKTESTS_STAY: Final = timedelta(days=400)
+"""How long a backtest can be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expiring:
     """Records of one kind that end, listed by age."""
@@ -60,6 +64,9 @@ EXPIRING: Final = (
     Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
     Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
     Expiring(RecordKind.TRANSFER, LOOKED_BACK + ENDED_REMOVED_AFTER),
+    Expiring(RecordKind.BACKTEST, BACKTESTS_STAY),
+    Expiring(RecordKind.BACKTEST_TEXT, BACKTESTS_STAY),
+    Expiring(RecordKind.BACKTEST_WATCH, REMOVED_AFTER),
     Expiring(RecordKind.TOKEN, ENDED_REMOVED_AFTER, _is_old_token),
     Expiring(RecordKind.REVIEWER_SESSION, ENDED_REMOVED_AFTER, _is_old_session, changes=True),
 )

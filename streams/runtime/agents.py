@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import faust
 from faust import Stream
-from faust.types import EventT, StreamT
+from faust.types import EventT, StreamT, TopicT
 from pydantic import BaseModel
 
 from schemas.topics import Topic
@@ -41,15 +41,6 @@ def attach(
     records of one key are handled in their order. A record whose handling is cut short by a stop or a
     rebalance is not acknowledged and comes again, with what was handled behind it.
     """
-    records = app.topic(
-        topic,
-        key_type=cast("Any", bytes),
-        value_type=cast("Any", bytes),
-        key_serializer="raw",
-        value_serializer="raw",
-        partitions=partitions_of(topic),
-        allow_empty=True,
-    )
 
     async def run(stream: StreamT[Any]) -> None:
         tasks, actor = _AT_WORK.setdefault(app, set()), asyncio.current_task()
@@ -73,7 +64,20 @@ def attach(
             await window.cut_short()
 
     run.__module__, run.__qualname__ = "veristream", name  # the agent's name in Faust's log lines
-    app.agent(records, name=name, isolated_partitions=True)(run)
+    app.agent(_records(app, topic), name=name, isolated_partitions=True)(run)
+
+
+def _records(app: faust.App, topic: Topic) -> TopicT:
+    """Return the topic whose records are taken as bytes."""
+    return app.topic(
+        topic,
+        key_type=cast("Any", bytes),
+        value_type=cast("Any", bytes),
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=partitions_of(topic),
+        allow_empty=True,
+    )
 
 
 def buffered(app: faust.App, stream: StreamT[Any], first: EventT[Any]) -> Iterator[EventT[Any]]:

@@ -20,6 +20,9 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 600.0
 """Interval between two sweeps; short beside periods of days."""
 
+NOT_YET_S: Final = 5.0
+"""Interval in which a process looks whether it became responsible, as one that just started does."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemovalPace:
@@ -128,9 +131,11 @@ async def removing_records(
 async def _run(removals: Mapping[str, Removal], is_responsible: Callable[[], bool], every_s: float) -> None:
     """Sweep until cancelled; a failed sweep is repeated later."""
     while True:
-        if is_responsible():
-            for name, removal in removals.items():
-                await _sweep(name, removal)
+        if not is_responsible():
+            await asyncio.sleep(min(every_s, NOT_YET_S))
+            continue
+        for name, removal in removals.items():
+            await _sweep(name, removal)
         await asyncio.sleep(every_s)
 
 

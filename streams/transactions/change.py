@@ -22,6 +22,7 @@ from schemas.transaction_decisions import (
 from schemas.transactions import TransactionRequest
 from streams.ports.records import Change, Record, RecordKind
 from streams.transactions import cases, events, records
+from streams.transactions.comparing import Judged
 from streams.transactions.rules import OPENS_CASE, Decided
 from streams.transactions.wallets import transfer_records
 
@@ -33,7 +34,7 @@ class Outcome:
     command: ScreenTransaction
     subject_id: SubjectId
     request: TransactionRequest
-    decided: Decided
+    judged: Judged
     policy: AppliedPolicy
     at: datetime
     transfers: tuple[StoredTransfer, ...] = ()
@@ -41,9 +42,19 @@ class Outcome:
     """By keyed hash (`keyed.keys_of`)."""
 
     @property
+    def decided(self) -> Decided:
+        """The decision."""
+        return self.judged.decided
+
+    @property
     def parts(self) -> SealedParts:
         """What is stored sealed."""
-        return SealedParts(request=self.request, rules=self.decided.rules, checks=self.decided.checks)
+        return SealedParts(
+            request=self.request,
+            rules=self.decided.rules,
+            checks=self.decided.checks,
+            circumstances=self.judged.circumstances,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,7 @@ def stored_transaction(outcome: Outcome, sealed_parts: str) -> StoredTransaction
         risk_score=decided.risk_score,
         reasons=decided.reasons,
         policy=outcome.policy,
+        shadow=outcome.judged.shadow,
         review_case_id=records.case_id(tenant_id, about) if opens else None,
         review_status=ReviewStatus.PENDING if opens else ReviewStatus.NOT_REQUIRED,
         livemode=command.livemode,

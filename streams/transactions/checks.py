@@ -13,6 +13,7 @@ from schemas.policy_fields import NAME_CHECKS
 from schemas.reasons import ReasonCode
 from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
 from schemas.transactions import Party, TransactionRequest
+from streams.lists.loaded import ListState
 
 _NEEDED: Final = {CheckKind.PHONE: "phone", CheckKind.EMAIL: "email", CheckKind.ADDRESS: "address"}
 """The part of a party that a contact check looks at; the others look at its name."""
@@ -27,6 +28,8 @@ class CheckContext:
     subject_key: str
     """Of its commands; it names nobody."""
     at: datetime
+    lists: ListState | None = None
+    """The lists that all checks of the transaction are made against; None: as they are."""
 
 
 class CheckProvider(Protocol):

@@ -8,6 +8,7 @@ from schemas.enums import CheckKind
 from schemas.ids import derive_id
 from schemas.policy_documents import Check
 from schemas.reasons import ReasonCode
+from schemas.tenant_lists import DISPOSABLE_DOMAINS
 from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
 from schemas.transactions import Party, TransactionRequest
 from streams.contacts.address import examine_address
@@ -49,7 +50,7 @@ class ContactChecks:
         Raises:
             StoreUnavailable: Who else used the contact could not be read.
         """
-        detail = _EXAMINE[check.check](party)
+        detail = _examine(check.check, party, context)
         if check.check in _SHARED and detail.normalized is not None:
             others = await self._other_subjects(check.check, detail.normalized, context)
             detail = shared(detail, others, _SHARED[check.check])
@@ -90,6 +91,14 @@ class ContactChecks:
         """Return the hash by which a contact is known within the mode; it names nobody."""
         hashed = self.hashes.of(context.tenant_id, f"{kind}|{mode(context.livemode)}", value)
         return f"{mode(context.livemode)}|{hashed.hex()}"
+
+
+def _examine(kind: CheckKind, party: Party, context: CheckContext) -> ContactDetail:
+    """Return what a contact looks like; a tenant's own list of disposable domains replaces ours."""
+    own = None if context.lists is None else context.lists.values.get(DISPOSABLE_DOMAINS)
+    if kind is CheckKind.EMAIL and own is not None:
+        return examine_email(party.email or "", own.at(context.at))
+    return _EXAMINE[kind](party)
 
 
 def _contacts_of(request: TransactionRequest) -> set[tuple[CheckKind, str]]:

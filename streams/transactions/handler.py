@@ -9,13 +9,16 @@ from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import SubjectId, TenantId
+from schemas.policies import FieldValue
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
+    Circumstances,
     ExpireHold,
     ForgetSubject,
     ImportHistory,
     ScreenTransaction,
+    ShownCheck,
     StoredTransaction,
     TransactionCommand,
     TransactionScreened,
@@ -24,6 +27,8 @@ from schemas.transaction_history import HistoryImported
 from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.aggregate import Pause, key_reused, retry_conflicts
 from streams.audit.commit import CommitAndPublish
+from streams.lists.loaded import ListStates, LoadedLists, ValuesAt
+from streams.policies.compiling import CompiledPolicy
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import Record, RecordKind
@@ -33,6 +38,14 @@ from streams.privacy.subject_ids import open_subject_id
 from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks
+from streams.transactions.comparing import (
+    AskedList,
+    Judged,
+    Past,
+    decide_again,
+    features_beside,
+    outcome_of,
+)
 from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.earlier import Earlier
@@ -45,7 +58,8 @@ from streams.transactions.keyed.keys import keys_of
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
-from streams.transactions.rules import Decided, SubjectState, decide
+from streams.transactions.row import newest_id
+from streams.transactions.rules import SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
 from streams.transactions.velocity import VelocityRows, event_of, open_parts
@@ -78,7 +92,9 @@ class ScreenTransactions:
         keyed: KeyedFeatures,
         pause: Pause = asyncio.sleep,
         counters: TransactionCounters | None = None,
+        lists: ListStates | None = None,
     ) -> None:
+        self._lists = lists or LoadedLists()
         self._counters = counters or TransactionCounters()
         self._stores = stores
         self._hashes = hashes
@@ -175,14 +191,16 @@ class ScreenTransactions:
         row = await self._rows.load(command, subject_id, now)
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
-        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
+        lists = await self._lists.state_of(command.tenant_id)
+        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
         features = () if policy.compiled is None or scenario is not None else policy.compiled.features
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
-        decided = await self._judge(context, request, policy, earlier, standing, scenario)
+        judged = await self._judge(context, request, policy, earlier, standing, scenario)
+        decided = judged.decided
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
-        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers), keys)
+        outcome = Outcome(command, subject_id, request, judged, policy.applied, now, tuple(transfers), keys)
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
@@ -211,7 +229,7 @@ class ScreenTransactions:
         earlier: Earlier,
         standing: Standing,
         scenario: Scenario | None,
-    ) -> Decided:
+    ) -> Judged:
         tenant_id, compiled = context.tenant_id, policy.compiled
         settings = await self._settings(tenant_id)
         state = SubjectState(
@@ -221,20 +239,39 @@ class ScreenTransactions:
             scenario=scenario,
         )
         if compiled is None or scenario is not None:
-            return decide(compiled, fields_of(request, ()), {}, (), state)
-        checks = await self._checks(compiled.document, request, context)
-        wallet = None
-        if request.wallet is not None:
-            wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
-            checks = (*checks, wallet.shown)
-        features = earlier.features(compiled.features, event_of(self._hashes, tenant_id, request))
-        fields = fields_of(request, checks)
-        if wallet is not None:
-            fields |= wallet.fields
-        if not IDENTITY_FIELDS.isdisjoint(compiled.names):
+            return Judged(decide(compiled, fields_of(request, ()), {}, (), state))
+        checks, read = await self._examine(compiled, request, context)
+        event = event_of(self._hashes, tenant_id, request)
+        features = earlier.features(compiled.features, event)
+        if not IDENTITY_FIELDS.isdisjoint(policy.names):
             at, livemode = context.at, context.livemode
-            fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
-        return decide(compiled, fields, features, checks, state, policy.lists)
+            read |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
+        lists = {name: AskedList(members) for name, members in _values_of(context).items()}
+        decided = decide(compiled, fields_of(request, checks) | read, features, checks, state, lists)
+        circumstances = Circumstances(
+            suspended=state.suspended,
+            stream_ended=state.stream_ended,
+            advisory=state.advisory,
+            fields=read,
+            after=newest_id(earlier.row).hex(),
+        )
+        shadow = None
+        if policy.shadow is not None:
+            past = Past(request, checks, circumstances)
+            beside = features_beside(policy.shadow, compiled, features, earlier.row, event)
+            shadow = outcome_of(policy.shadow, decide_again(policy.shadow, past, beside, lists))
+        asked = {name: one.answers for name, one in lists.items()}
+        return Judged(decided, circumstances.model_copy(update={"lists": asked}), shadow)
+
+    async def _examine(
+        self, compiled: CompiledPolicy, request: TransactionRequest, context: CheckContext
+    ) -> tuple[tuple[ShownCheck, ...], dict[str, FieldValue]]:
+        """Return the results of the checks, that of the wallet among them, and the fields of the wallet."""
+        checks = await self._checks(compiled.document, request, context)
+        if request.wallet is None:
+            return checks, {}
+        wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
+        return (*checks, wallet.shown), dict(wallet.fields)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""
@@ -250,3 +287,9 @@ class ScreenTransactions:
             await self._announcer.announce(tenant_id, events.decision_events(tenant_id, first), rows)
         except StoreUnavailable:
             log.warning("transaction.publish_failed", transaction_id=command.transaction_id)
+
+
+def _values_of(context: CheckContext) -> dict[str, ValuesAt]:
+    """Return the values of each of the tenant's loaded lists of values."""
+    lists = {} if context.lists is None else context.lists.values
+    return {name: loaded.at(context.at) for name, loaded in lists.items()}

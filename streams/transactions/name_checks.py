@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from typing_extensions import override
 
@@ -28,15 +29,17 @@ class NameCheck(CheckProvider):
     async def __call__(
         self, check: Check, target: ScreenedTarget, party: Party, context: CheckContext
     ) -> ShownCheck:
-        tenant_id, livemode = context.tenant_id, context.livemode
-        answer = await self._screening(
-            check.check, _asked(party), _options(check), tenant_id=tenant_id, livemode=livemode
+        screen = partial(
+            self._screening,
+            check.check,
+            _asked(party),
+            tenant_id=context.tenant_id,
+            livemode=context.livemode,
+            state=context.lists,
         )
+        answer = await screen(_options(check))
         if answer.matches and (suppressed := await self._suppressed(target, party, context)):
-            options = replace(_options(check), suppressed=suppressed)
-            answer = await self._screening(
-                check.check, _asked(party), options, tenant_id=tenant_id, livemode=livemode
-            )
+            answer = await screen(replace(_options(check), suppressed=suppressed))
         return ShownCheck(
             check=check.check,
             target=target,

@@ -1,6 +1,6 @@
 """The port by which a transaction finds its tenant's published policy, and what finds it in the store."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,15 +18,22 @@ from streams.ports.records import Records
 
 @dataclass(frozen=True, slots=True)
 class PublishedPolicy:
-    """The published revision of a tenant's policy, and the lists of values it names."""
+    """The published revision of a tenant's policy."""
 
     revision: int
     sha256: str
     compiled: CompiledPolicy | None
     """None: the text does not load any more; then money waits (G111)."""
-    lists: Mapping[str, Container[str]] = field(default_factory=dict)
     counted_since: Mapping[FeatureKey, int] = field(default_factory=dict)
     """The keys beside the subject that are counted by (`CountedKeys.since`)."""
+    shadow: CompiledPolicy | None = None
+    """What runs beside it and decides nothing (G115)."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the rules of it and of its shadow read."""
+        texts = (self.compiled, self.shadow)
+        return frozenset(name for text in texts if text is not None for name in text.names)
 
     @property
     def applied(self) -> AppliedPolicy:
@@ -61,4 +68,7 @@ class StoredPolicies(PublishedPolicies):
             compiled = await self._policies.compiled(tenant_id, POLICY, found)
         except policies.PolicyUnavailable:
             compiled = None
-        return PublishedPolicy(published.revision, published.sha256, compiled, counted_since=since)
+        shadow = await self._policies.shadow(tenant_id, POLICY, found)
+        return PublishedPolicy(
+            published.revision, published.sha256, compiled, counted_since=since, shadow=shadow
+        )

@@ -134,6 +134,16 @@ def is_added(row: VelocityRow, transaction_id: str) -> bool:
     return at >= 0
 
 
+def newest_id(row: VelocityRow) -> bytes:
+    """Return what stands for the transaction that was added last; empty before the first one."""
+    return row.ids[-_ID_BYTES:]
+
+
+def stands_for(newest: bytes, transaction_id: str) -> bool:
+    """Return whether `newest_id` gave this for a row to which the transaction was added last."""
+    return newest == _digest(transaction_id)
+
+
 def add(row: VelocityRow, transaction_id: str, event: VelocityEvent) -> bool:
     """Add the event to the row, however late it is; return False when it was added before."""
     if is_added(row, transaction_id):

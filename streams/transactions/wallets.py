@@ -35,7 +35,7 @@ from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read
 from streams.wallets.judging import JudgeWallets
 from streams.wallets.nodes import NodeNames
-from streams.wallets.ports import Node, WalletLists
+from streams.wallets.ports import ListedWallets, Node, WalletLists
 from streams.wallets.rules import Thresholds
 from streams.wallets.transfers import transfer_record
 
@@ -69,7 +69,7 @@ class TransactionWallets:
         Raises:
             StoreUnavailable: The ledger cannot be read.
         """
-        lists = await self.lists.current(context.tenant_id, livemode=context.livemode)
+        lists = await self.lists.current(context.tenant_id, livemode=context.livemode, state=context.lists)
         judged = await self.judge(
             context.tenant_id,
             address_of(wallet),
@@ -81,7 +81,7 @@ class TransactionWallets:
         )
         risk = judged.risk
         return AssessedWallet(
-            _shown(risk, dict(lists.versions)),
+            _shown(risk, lists),
             {
                 "wallet.sanctioned": risk.sanctioned,
                 "wallet.risk_level": risk.risk_level,
@@ -161,25 +161,25 @@ def _node(names: NodeNames, written: str, chain: Chain) -> Node:
         return names.wallet(written)
 
 
-def _shown(risk: WalletRisk, list_versions: dict[str, str]) -> ShownCheck:
+def _shown(risk: WalletRisk, lists: ListedWallets) -> ShownCheck:
     decision = risk.decision
-    if not list_versions:
+    if not lists.clears:
         decision = max(decision, DecisionOutcome.HOLD, key=GRAVITY.__getitem__)
     return ShownCheck(
         check=CheckKind.SANCTIONS,
         target=ScreenedTarget.WALLET,
-        result=_result(risk, list_versions),
+        result=_result(risk, lists),
         decision=None if decision is DecisionOutcome.ALLOW else decision,
         score=str(risk.score),
-        list_versions=list_versions,
+        list_versions=dict(lists.versions),
         matches=tuple(exposure.model_dump(mode="json", exclude_none=True) for exposure in risk.exposures),
         findings=tuple(reason.code for reason in risk.reasons),
     )
 
 
-def _result(risk: WalletRisk, list_versions: dict[str, str]) -> CheckOutcome:
+def _result(risk: WalletRisk, lists: ListedWallets) -> CheckOutcome:
     if risk.sanctioned:
         return CheckOutcome.MATCH
-    if not list_versions:
+    if not lists.clears:
         return CheckOutcome.ERROR
     return CheckOutcome.POSSIBLE if risk.exposures else CheckOutcome.CLEAR

@@ -10,7 +10,8 @@ from schemas.enums import FlowType
 from schemas.problems import FieldProblem, ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
 from schemas.verifications import SubmitVerification
 from streams.ports.evidence import EvidenceStore
-from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER, RequiredChecks, both, unless_broken
+from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER, RequiredChecks
+from streams.verification.engines import both, unless_broken
 from streams.verification.evaluation_limits import EngineSlots
 from streams.vision_ports import Condition, ImageDecoder, Picture
 

@@ -32,8 +32,9 @@ from streams.verification import change as verification_change
 from streams.verification import events as verification_events
 from streams.verification import records, reuse, session_attempts
 from streams.verification.change import Decided, Remembered
-from streams.verification.checks import Engines, RequiredChecks
+from streams.verification.checks import RequiredChecks
 from streams.verification.command_images import CommandImages
+from streams.verification.engines import Engines
 from streams.verification.evaluation_limits import EngineSlots, EvaluationAttempts, counted
 from streams.verification.face_search import FaceSearch
 from streams.verification.known_faces import KnownFaces

@@ -12,7 +12,7 @@ from schemas.verifications import SubmitVerification
 from streams.ports.evidence import Vault
 from streams.verification import records
 from streams.verification.change import Decided
-from streams.verification.checks import face_bands
+from streams.verification.engines import face_bands
 from streams.verification.face_search import FaceQuery, FaceSearch, pack_face
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy

@@ -1,7 +1,8 @@
 """SANCTIONS, PEP and ADVERSE_MEDIA of a verification: the name that was read, against the lists (G133)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -48,33 +49,33 @@ class ScreenedNames:
         due = [kind for kind in policy.required_checks if kind in LIST_CHECKS]
         if not due:
             return evaluation
-        findings = evaluation.findings
-        answers = {}
-        if findings is not None:
-            answers = {kind: await self._ask(kind, command, findings, policy) for kind in due}
+        answers: Mapping[CheckKind, CheckAnswer] = {}
+        if evaluation.findings is not None and self._screening is not None:
+            answers = await self._ask(self._screening, due, command, evaluation.findings, policy)
         made = {kind: judge(kind, answers.get(kind)) for kind in due}
         results = tuple(made.get(result.kind, result) for result in evaluation.results)
-        known = tuple(answer for answer in answers.values() if answer is not None)
-        return replace(evaluation, results=results, screenings=known)
+        return replace(evaluation, results=results, screenings=tuple(answers.values()))
 
     async def _ask(
         self,
-        kind: CheckKind,
+        screening: Screening,
+        due: Sequence[CheckKind],
         command: SubmitVerification,
         findings: DocumentFindings,
         policy: VerificationPolicy,
-    ) -> CheckAnswer | None:
-        """Return what the lists say, or None when nothing could be asked in time."""
-        if self._screening is None:
-            return None
-        target = target_of(findings.fields)
-        tenant_id, livemode = command.tenant_id, command.livemode
-        try:
+    ) -> Mapping[CheckKind, CheckAnswer]:
+        """Return what one state of the lists says, without the checks that could not be made in time."""
+        target, tenant_id = target_of(findings.fields), command.tenant_id
+        answers: dict[CheckKind, CheckAnswer] = {}
+        with suppress(TimeoutError):
             async with deadline(policy.engine_deadline_s):
                 options = ScreeningOptions(suppressed=await self._suppressed(command))
-                return await self._screening(kind, target, options, tenant_id=tenant_id, livemode=livemode)
-        except TimeoutError:
-            return None
+                state = await screening.state_of(tenant_id)
+                for kind in due:
+                    answers[kind] = await screening(
+                        kind, target, options, tenant_id=tenant_id, livemode=command.livemode, state=state
+                    )
+        return answers
 
     async def _suppressed(self, command: SubmitVerification) -> Mapping[tuple[str, str], Suppression]:
         if self._suppressions is None:

@@ -22,6 +22,7 @@ from streams.aggregate import key_reused
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.ports.errors import Erased
+from streams.ports.evidence import Vault
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.wallets import rules
@@ -104,19 +105,7 @@ class AssessWallets:
 
     async def shown(self, record: Record) -> WalletAssessment:
         """Return a stored assessment; without its address once the subject was erased."""
-        stored = StoredAssessment.from_bytes(record.body)
-        assessment = stored.assessment
-        if stored.sealed is None or assessment.subject_id is None:
-            return assessment
-        label = address_label(assessment.assessment_id)
-        try:
-            opened = await self._stores.vault.open(
-                record.tenant_id, assessment.subject_id, label, stored.sealed
-            )
-        except Erased:
-            return assessment
-        written = WrittenAddress.from_bytes(opened)
-        return assessment.model_copy(update=written.model_dump())
+        return await shown_assessment(self._stores.vault, record)
 
     async def _assess(self, command: AssessWallet) -> Record | None:
         """Return the committed record, or None when another call of the same key was faster."""
@@ -235,3 +224,17 @@ def _event(command: AssessWallet, assessment: WalletAssessment) -> DecisionEvent
             reason_codes=codes_of(assessment.reasons),
         ),
     )
+
+
+async def shown_assessment(vault: Vault, record: Record) -> WalletAssessment:
+    """Return a stored assessment; without its address once the subject was erased."""
+    stored = StoredAssessment.from_bytes(record.body)
+    assessment = stored.assessment
+    if stored.sealed is None or assessment.subject_id is None:
+        return assessment
+    label = address_label(assessment.assessment_id)
+    try:
+        opened = await vault.open(record.tenant_id, assessment.subject_id, label, stored.sealed)
+    except Erased:
+        return assessment
+    return assessment.model_copy(update=WrittenAddress.from_bytes(opened).model_dump())

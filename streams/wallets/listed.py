@@ -2,18 +2,18 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from typing_extensions import override
 
 from schemas.enums import CheckKind
 from schemas.ids import TenantId
-from schemas.lists import NameEntry
+from schemas.lists import ListKind, NameEntry
 from schemas.wallets import Listing
-from streams.lists.loaded import LoadedList, LoadedLists
+from streams.lists.loaded import ListedWallet, ListState, ListStates, LoadedList, MissingList
 from streams.wallets.formats import spellings
 from streams.wallets.ports import ListedWallets, WalletLists
 from streams.wallets.sandbox import sandbox_wallets
@@ -21,49 +21,71 @@ from streams.wallets.sandbox import sandbox_wallets
 _MAX_STATES: Final = 64
 """States of lists in memory at one time; tenants without lists of their own share one."""
 
-_State = tuple[tuple[TenantId | None, str, str, datetime], ...]
+_Key = tuple[bool, tuple[tuple[TenantId | None, str, str, datetime], ...], tuple[MissingList, ...]]
+
+
+class _Built(NamedTuple):
+    wallets: ListedWallets
+    ends: datetime | None
+    """When the first entry ends, and others are to be built."""
 
 
 class LoadedWalletLists(WalletLists):
     """Compares with every list that has a wallet; a list without one clears nothing, so it is left out."""
 
-    def __init__(self, lists: LoadedLists) -> None:
+    def __init__(self, lists: ListStates, clock: Callable[[], datetime]) -> None:
         self._lists = lists
-        self._states: dict[tuple[bool, _State], ListedWallets] = {}
+        self._clock = clock
+        self._states: dict[_Key, _Built] = {}
         self._building = asyncio.Lock()
 
     @override
-    async def current(self, tenant_id: TenantId, *, livemode: bool) -> ListedWallets:
-        lists = self._lists.current.values()
-        own = [one for one in lists if one.belongs_to(tenant_id, livemode=livemode)]
-        state = tuple((one.owner, one.name, one.version, one.loaded_at) for one in own)
+    async def current(
+        self, tenant_id: TenantId, *, livemode: bool, state: ListState | None = None
+    ) -> ListedWallets:
+        if state is None:
+            state = await self._lists.state_of(tenant_id)
+        names = [one for one in state.names if one.belongs_to(tenant_id, livemode=livemode)]
+        wallets = [(tenant_id, one.name, one.version, one.loaded_at) for one in state.wallets]
+        parts = [(one.owner, one.name, one.version, one.loaded_at) for one in names]
+        key = livemode, (*parts, *wallets), state.missing
+        now = self._clock()
         async with self._building:
-            if (livemode, state) not in self._states:
-                while len(self._states) >= _MAX_STATES:
-                    del self._states[next(iter(self._states))]
-                self._states[livemode, state] = await asyncio.to_thread(_listed, own, livemode=livemode)
-            return self._states[livemode, state]
+            built = self._states.pop(key, None)
+            if built is None or (built.ends is not None and built.ends <= now):
+                built = await asyncio.to_thread(_build, names, state, now, livemode=livemode)
+            while len(self._states) >= _MAX_STATES:
+                del self._states[next(iter(self._states))]
+            self._states[key] = built
+            return built.wallets
 
 
-def _listed(lists: list[LoadedList], *, livemode: bool) -> ListedWallets:
+def _build(names: list[LoadedList], state: ListState, now: datetime, *, livemode: bool) -> _Built:
     base = ListedWallets() if livemode else sandbox_wallets()
     versions = dict(base.versions)
     listings: defaultdict[str, tuple[Listing, ...]] = defaultdict(tuple, base.listings)
-    for one in lists:
-        for address, listing in _wallets_of(one):
-            versions[one.name] = one.version
-            listings[address] += (listing,)
-    fixed: Mapping[str, tuple[Listing, ...]] = MappingProxyType(dict(listings))
-    return ListedWallets(MappingProxyType(versions), fixed)
+    ends: list[datetime] = []
+    for name, version, wallet in _wallets(names, state):
+        if wallet.ends is not None and wallet.ends <= now:
+            continue
+        versions[name] = version
+        for form in spellings(wallet.address):
+            listings[form] += (wallet.listing,)
+        if wallet.ends is not None:
+            ends.append(wallet.ends)
+    missing = any(one.kind is not ListKind.VALUES and one.asked(livemode=livemode) for one in state.missing)
+    fixed = ListedWallets(MappingProxyType(versions), MappingProxyType(dict(listings)), missing)
+    return _Built(fixed, min(ends, default=None))
 
 
-def _wallets_of(one: LoadedList) -> list[tuple[str, Listing]]:
-    return [
-        (form, _listing(one, entry))
-        for entry in one.index
-        for address in entry.wallets
-        for form in spellings(address)
-    ]
+def _wallets(names: list[LoadedList], state: ListState) -> Iterator[tuple[str, str, ListedWallet]]:
+    for one in names:
+        for entry in one.index:
+            for address in entry.wallets:
+                yield one.name, one.version, ListedWallet(address, _listing(one, entry), None)
+    for list_ in state.wallets:
+        for wallet in list_.wallets:
+            yield list_.name, list_.version, wallet
 
 
 def _listing(one: LoadedList, entry: NameEntry) -> Listing:

@@ -7,6 +7,7 @@ from typing import NewType, Protocol
 
 from schemas.ids import TenantId
 from schemas.wallets import Listing
+from streams.lists.loaded import ListState
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class ListedWallets:
     listings: Mapping[str, tuple[Listing, ...]] = field(default_factory=dict)
     """By the normal form of the address."""
 
+    missing: bool = False
+    """Whether there is a list that could not be asked."""
+
+    @property
+    def clears(self) -> bool:
+        """Whether a wallet that stands on none of them may be called clear."""
+        return bool(self.versions) and not self.missing
+
     def of(self, address: str) -> tuple[Listing, ...]:
         """Return where the wallet of this normal form stands."""
         return self.listings.get(address, ())
@@ -26,8 +35,14 @@ class ListedWallets:
 class WalletLists(Protocol):
     """The lists of wallets that a tenant's keys of one mode are screened against."""
 
-    async def current(self, tenant_id: TenantId, *, livemode: bool) -> ListedWallets:
-        """Return all of them as they are now; an answer uses one such moment alone."""
+    async def current(
+        self, tenant_id: TenantId, *, livemode: bool, state: ListState | None = None
+    ) -> ListedWallets:
+        """Return all of them as they are now, or in a state; an answer uses one such moment alone.
+
+        Raises:
+            StoreUnavailable: What the tenant's lists are cannot be read for now.
+        """
         ...
 
 

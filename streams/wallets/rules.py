@@ -43,7 +43,7 @@ def assess(
     form: WalletFormat, direct: Sequence[Listing], taint: Taint, lists: ListedWallets, thresholds: Thresholds
 ) -> WalletRisk:
     """Return the risk of a wallet; where no list is loaded nothing is cleared."""
-    grade = _grade(direct, taint, thresholds, missing=not lists.versions)
+    grade = _grade(direct, taint, thresholds, missing=not lists.clears)
     exposures = (*_direct(direct), *_indirect(taint.paths))
     codes = []
     if direct:

@@ -4,14 +4,11 @@ import hashlib
 from types import MappingProxyType
 from typing import Final
 
-from typing_extensions import override
-
-from schemas.ids import TenantId
 from schemas.transactions import Chain
 from schemas.wallets import Listing
 from streams.wallets import base58, bech32
 from streams.wallets.formats import read
-from streams.wallets.ports import ListedWallets, WalletLists
+from streams.wallets.ports import ListedWallets
 
 SANDBOX: Final = "sandbox"
 VERSION: Final = "1"
@@ -45,14 +42,3 @@ def sandbox_wallets() -> ListedWallets:
         for chain, address in listed_addresses().items()
     }
     return ListedWallets(MappingProxyType({SANDBOX: VERSION}), MappingProxyType(listings))
-
-
-class SandboxWalletLists(WalletLists):
-    """The sandbox's list for test keys; live keys have no list."""
-
-    def __init__(self) -> None:
-        self._test = sandbox_wallets()
-
-    @override
-    async def current(self, tenant_id: TenantId, *, livemode: bool) -> ListedWallets:
-        return ListedWallets() if livemode else self._test

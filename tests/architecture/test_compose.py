@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 SERVICES = ("kafka", "cassandra", "principals", "roles", "migrate", "front", "worker", "sender")
 
 
+@cache
 def read_stack() -> Stack:
-    """The file in the repository, and what the program knows."""
+    """The file in the repository, and what the program knows; `changed` makes another of it."""
     read: Any = yaml.safe_load  # untyped
     commands: Any = get_command(command_line)
     secret = {

@@ -11,7 +11,7 @@ from streams.retention.expiry import EXPIRING
 from tests.documentation import DOCS
 
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \|(?: (.+?) \|)?$", re.MULTILINE)
-SWEPT = {"session_slot", "session_watch", "picture", "delivery", "delivery_watch"}
+SWEPT = {"list_entries", "session_slot", "session_watch", "picture", "delivery", "delivery_watch"}
 """Kinds with a removal of their own; tests/handlers shows that each ends."""
 
 

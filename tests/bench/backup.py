@@ -45,14 +45,14 @@ class Spells:
     def __init__(self, service: Service, client: ClientSession, per_second: float) -> None:
         self._service = service
         self._client = client
-        self._per_second = per_second
+        self.per_second = per_second
         self._spell = 0
 
     async def p99(self, seconds: float) -> float:
         """Load the service for so long; returns the p99 in seconds."""
         self._spell += 1
         headers = {"Authorization": f"Bearer {self._service.test_key}", "Content-Type": "application/json"}
-        prepared = bodies(int(self._per_second * seconds * 1.5) + 10)
+        prepared = bodies(int(self.per_second * seconds * 1.5) + 10)
 
         async def send(number: int) -> int:
             url = f"{self._service.url}/v1/verifications"
@@ -61,7 +61,7 @@ class Spells:
                 await answer.read()
                 return answer.status
 
-        load = OpenLoad(send, self._per_second, random.Random(self._spell))
+        load = OpenLoad(send, self.per_second, random.Random(self._spell))
         await load.run(seconds)
         assert set(load.answers) == {201}, load.answers
         return sorted(load.latencies_s)[int(len(load.latencies_s) * 0.99)]

@@ -26,8 +26,9 @@ from app.vision.images import decode, measure_sharpness
 from app.vision.ocr import RapidTextReader
 from schemas.enums import CheckKind, ExtractionStatus, VerificationStatus
 from schemas.verifications import DeclaredDocument
-from streams.verification.checks import Engines, RequiredChecks
+from streams.verification.checks import RequiredChecks
 from streams.verification.document_reader import DocumentReading, findings_of, read_document
+from streams.verification.engines import Engines
 from streams.verification.observations import DocumentPicture, FacesSeen
 from streams.verification.policy import VerificationPolicy
 from streams.verification.readers.grading import ENOUGH

@@ -1,6 +1,6 @@
 """What the search among approved faces costs: beside a bare matrix product, and over a store of one node.
 
-    python -m tests.bench.duplicate_faces [--faces 100000] [--kept 3000]
+    python -m tests.bench.duplicate_faces [--faces 100000] [--stored 3000]
 
 Processor time is taken in pairs, one search and one bare product in turn, printed as medians and as their
 ratio: on a busy machine the ratio holds. Memory is what the process grew by. It ends with 1 when a search
@@ -122,7 +122,7 @@ async def follow(stored: int, folder: Path) -> None:
             found = await search.nearest(query)
             costs.append((time.process_time() - begun) * 1_000)
             assert found.compared == stored
-    say(f"reading {stored} kept faces at the first question: {costs[0] / stored:.2f} ms of processor each")
+    say(f"reading {stored} stored faces at the first question: {costs[0] / stored:.2f} ms of processor each")
     say(f"a further question, with all that follows the store: {statistics.median(costs[1:]):.1f} ms")
 
 
@@ -130,7 +130,7 @@ def main() -> int:
     """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faces", type=int, default=100_000)
-    parser.add_argument("--kept", type=int, default=3_000)
+    parser.add_argument("--stored", type=int, default=3_000)
     given = parser.parse_args()
     good = compare(given.faces)
     with tempfile.TemporaryDirectory() as folder:

@@ -9,13 +9,14 @@ from typing_extensions import override
 
 from app.vision import images
 from app.vision.faces.engine import CoreFaceEngine, build_face_engine
-from app.vision.ocr import RapidTextReader, print_rows
+from app.vision.ocr import RapidTextReader
+from app.vision.print_rows import print_rows
 from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive_id
 from schemas.problems import Refused
 from schemas.tenant_settings import USUAL_CHECKS
 from schemas.verifications import StoredVerification
-from streams.verification.checks import Engines
 from streams.verification.document_reader import read_findings
+from streams.verification.engines import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.observations import DocumentFindings
 from streams.vision_ports import (

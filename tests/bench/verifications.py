@@ -22,7 +22,7 @@ import psutil
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.engines import EngineChoice, open_engines
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 from tests.bench.load import Measured, load
 from tests.journeys.service import Person, Service, encoded, hopper, running_service
 

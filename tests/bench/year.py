@@ -26,6 +26,7 @@ from app.adapters.cassandra.server_clock import Reading, StoreClock
 from app.adapters.cassandra.stores import build_stores
 from app.adapters.shared.columns import to_micros, to_millis
 from app.adapters.sqlite.journal import SqliteJournal
+from app.adapters.sqlite.record_removal import SqliteRecordRemoval
 from app.adapters.sqlite.stores import open_sqlite_stores
 from streams.ports.stores import Stores
 from tests.bench.amounts import Amount, Amounts, CassandraCounter, Counter, SqliteCounter
@@ -138,7 +139,9 @@ async def sqlite_year(folder: Path, clock: Clock) -> AsyncIterator[tuple[Stores,
     """SQLite in a folder, with the clock."""
     async with open_sqlite_stores(folder, ROOT_KEY, durable=False) as stores:
         engine = stores.journal._engine  # type: ignore[attr-defined]
-        yield replace(stores, journal=SqliteJournal(engine, clock.millis)), SqliteCounter(engine, folder)
+        removal = SqliteRecordRemoval(engine, share=1.0)
+        moved = replace(stores, journal=SqliteJournal(engine, clock.millis), removal=removal)
+        yield moved, SqliteCounter(engine, folder)
 
 
 @asynccontextmanager

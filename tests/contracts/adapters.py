@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -11,6 +11,7 @@ from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import Purpose, RootKey
+from app.adapters.sqlite.record_removal import SqliteRecordRemoval
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import EvidenceId
 from streams.ports.records import RecordKind
@@ -112,9 +113,10 @@ async def open_sealed() -> AsyncIterator[Opened]:
 
 @asynccontextmanager
 async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
-    """The stores of one node."""
+    """The stores of one node, whose removals wait for nothing."""
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
-        yield Opened(stores, SqliteBreaker(folder))
+        removal = SqliteRecordRemoval(stores.journal._engine, share=1.0)  # type: ignore[attr-defined]
+        yield Opened(replace(stores, removal=removal), SqliteBreaker(folder))
 
 
 ADAPTERS: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[Opened]]]] = {

@@ -37,7 +37,7 @@ async def write_batch(stores: Stores, rows: Sequence[AuditEvent]) -> None:
     await stores.journal.commit(Change(ACME, (build_record(),), tuple(rows)))
 
 
-async def page(stores: Stores, chosen: AuditFilter | None = None, limit: int = 200) -> list[AuditEvent]:
+async def page(stores: Stores, chosen: AuditFilter | None = None, limit: int = 500) -> list[AuditEvent]:
     """ACME's rows."""
     return list(await stores.audit_log.page(ACME, chosen or AuditFilter(), limit=limit))
 
@@ -182,7 +182,7 @@ async def test_walking_the_pages_meets_every_row_once_in_order(
 ) -> None:
     await write_batch(stores, VARIED)
 
-    assert await walk(stores, chosen, limit) == await page(stores, chosen, 200)
+    assert await walk(stores, chosen, limit) == await page(stores, chosen)
 
 
 async def test_walking_while_writers_append_meets_what_was_there_once_in_order(stores: Stores) -> None:

@@ -16,6 +16,7 @@ from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.open_errors import SchemaRefused
 from app.adapters.sqlite import engine
+from app.adapters.sqlite.record_removal import REST, SAVED_S, SHARE, WriterShare
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
@@ -492,3 +493,17 @@ async def test_whatever_was_answered_before_a_kill_is_there(folder: Path) -> Non
             await stores.records.get(ACME, RecordKind.VERIFICATION, f"ver_{n}")
             assert len(await stores.evidence.get(ACME, EvidenceId(derive_id("evd", str(n))))) == 80_000
         assert len(await stores.audit_log.page(ACME, AuditFilter(since=NOW), limit=10_000)) >= len(answered)
+
+
+@pytest.mark.parametrize("took_s", [0.001, 0.02])
+def test_a_long_removal_takes_its_share_of_the_writer_and_a_short_one_does_not_wait(took_s: float) -> None:
+    share, now, first = WriterShare(), 1_000.0, 0.0
+    count = int(20 / took_s)
+    for number in range(count):
+        now += took_s
+        rest = share.rest(now - took_s, now)
+        now += rest
+        first = first or (now - 1_000.0 if number * took_s >= SAVED_S / 2 else 0.0)
+
+    assert first < SAVED_S * (REST + 1)
+    assert count * took_s / (now - 1_000.0) < SHARE * 1.05

@@ -7,8 +7,10 @@ tests. Add one when the schema changes.
 
 import sqlite3
 import tarfile
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,10 @@ from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
 from streams.ports.errors import Damaged
 from streams.ports.records import RecordKind
+from streams.retention.expiry import RecordExpiry
+from streams.sessions.removal import SessionRemoval
+from streams.verification.removal import PictureRemoval
+from streams.webhooks.removal import DeliveryRemoval
 from tests.journeys.service import entries, run_preloaded
 
 ARCHIVES = sorted((Path(__file__).parent / "data_folders").glob("schema_*.tar.xz"))
@@ -95,6 +101,19 @@ async def test_all_evidence_opens_but_the_image_that_was_left_out(folder: Path, 
             missing.append(evidence)
 
     assert (opened, len(missing)) == (EVIDENCE - 1, 1)
+
+
+async def test_what_ends_by_age_ends_and_what_stays_stays(folder: Path, upgraded: Deployment) -> None:
+    """Acts and sign-ins of a version that listed neither by age."""
+    later = datetime.now(UTC) + timedelta(days=400)
+    before = kinds_of(folder)
+    for each in (DeliveryRemoval, SessionRemoval, PictureRemoval, RecordExpiry):
+        await each(upgraded.stores, lambda: later).sweep()
+    after = kinds_of(folder)
+
+    assert {kind for kind in before if kind not in after} >= {"act", "reviewer_session", "delivery"}
+    assert after["verification"] == after["session"] == VERIFICATIONS
+    assert after["reviewer"] == before["reviewer"]
 
 
 async def test_members_and_addresses_in_audit_rows_open(upgraded: Deployment) -> None:
@@ -175,6 +194,12 @@ async def test_a_newer_file_is_refused(tmp_path: Path, words: tuple[str, ...]) -
     assert "upgrade" in said
     with pytest.raises(SchemaRefused):
         try_migration(file)
+
+
+def kinds_of(folder: Path) -> Counter[str]:
+    """How many records of each kind there are."""
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
+        return Counter(kind for (kind,) in connection.execute("SELECT kind FROM records"))
 
 
 def make_oldest(file: Path) -> None:

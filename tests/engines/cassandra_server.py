@@ -11,6 +11,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 from typing_extensions import override
 
+from tests.engines.cassandra_java import opened_modules
 from tests.engines.certificates import STORE_PASSWORD, Authority, Identity
 from tests.engines.jvm import EngineNotStarted, JvmServer, java_command
 from tests.engines.maven import CASSANDRA_JARS, resolve
@@ -22,20 +23,6 @@ FIRST_ROLE: Final = "cassandra"
 
 GREET_S: Final = 60.0
 """How long the first login may take: Cassandra makes its first role after it opened its port."""
-
-EXPORTED: Final = (
-    "java.base/jdk.internal.misc", "java.base/java.lang.ref", "jdk.unsupported/sun.misc", "java.sql/java.sql",
-    "java.management.rmi/com.sun.jmx.remote.internal.rmi", "java.rmi/sun.rmi.registry",
-    "java.rmi/sun.rmi.server",
-)  # fmt: skip
-OPENED: Final = (
-    *(f"java.base/java.{name}" for name in ("lang", "lang.module", "lang.reflect", "io", "nio", "net")),
-    *(f"java.base/java.{name}" for name in ("util", "util.concurrent", "util.concurrent.atomic")),
-    *(f"java.base/jdk.internal.{name}" for name in ("loader", "ref", "reflect", "math", "module")),
-    "java.base/java.math", "java.base/jdk.internal.util.jar", "java.base/sun.nio.ch",
-    "jdk.management/com.sun.management.internal",
-)  # fmt: skip
-"""The rooms of the JDK that Cassandra looks into (its own start script on Java 17 opens the same)."""
 
 OPTIONS: Final = {
     "jdk.attach.allowAttachSelf": "true",
@@ -119,12 +106,14 @@ class CassandraServer(JvmServer):
         identity: Identity | None = None,
         clients: Authority | None = None,
         lasting: bool = True,
+        managed: bool = False,
     ) -> None:
-        super().__init__(folder, ports=2)
+        super().__init__(folder, ports=3)
         self.login = login
         self.identity = identity
         self.clients = clients
         self.lasting = lasting
+        self.managed = managed
 
     @property
     def port(self) -> int:
@@ -135,6 +124,11 @@ class CassandraServer(JvmServer):
     def contact_point(self) -> str:
         """`host:port`."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def management_port(self) -> int:
+        """Where `nodetool` reaches it."""
+        return self.ports[2]
 
     @override
     async def command(self) -> list[str]:
@@ -150,9 +144,11 @@ class CassandraServer(JvmServer):
             "cassandra.storagedir": stored,
             "cassandra.logdir": self.folder,
             "cassandra.config": (conf / "cassandra.yaml").as_uri(),
+            **({"cassandra.jmx.local.port": self.management_port} if self.managed else {}),
         }
+        defined = [f"-D{name}={value}" for name, value in options.items()]
         return java_command(
-            jars, *HEAP, f"-javaagent:{agent}", *_opened(), *(f"-D{k}={v}" for k, v in options.items()),
+            jars, *HEAP, f"-javaagent:{agent}", *opened_modules(), *defined,
             "org.apache.cassandra.service.CassandraDaemon", classes=[conf],
         )  # fmt: skip
 
@@ -238,8 +234,3 @@ def _ensure_role(session: Any, role: str, password: str) -> None:
         f'CREATE ROLE IF NOT EXISTS "{role}" '
         f"WITH PASSWORD = '{quoted}' AND SUPERUSER = true AND LOGIN = true"
     )
-
-
-def _opened() -> list[str]:
-    exported = [f"--add-exports={name}=ALL-UNNAMED" for name in EXPORTED]
-    return exported + [f"--add-opens={name}=ALL-UNNAMED" for name in OPENED]

@@ -42,12 +42,20 @@ class Deployment:
         )
         return status, {report["tenant_id"]: report for report in json.loads(out)["chains"]}
 
+    async def stop_roles(self) -> None:
+        """Stop front and worker as an operator does."""
+        await asyncio.gather(self.service.role.stop(), self.worker.stop())
+
+    async def start_roles(self) -> None:
+        """Start front and worker."""
+        self.service.role, self.worker = await start_roles(self.folder, self.given)
+        self.service.url = self.service.role.url
+
     async def restart_everything(self) -> None:
         """Kill every process, engines too, and start all of them again."""
         await asyncio.gather(self.service.role.kill(), self.worker.kill())
         await asyncio.gather(self.kafka.restart(), self.cassandra.restart())
-        self.service.role, self.worker = await start_roles(self.folder, self.given)
-        self.service.url = self.service.role.url
+        await self.start_roles()
 
     async def aclose(self) -> None:
         """End front and worker."""
@@ -75,10 +83,11 @@ async def start_roles(folder: Path, given: dict[str, str]) -> tuple[Role, Role]:
 
 
 @asynccontextmanager
-async def open_deployment(folder: Path) -> AsyncIterator[Deployment]:
+async def open_deployment(folder: Path, *, managed: bool = False) -> AsyncIterator[Deployment]:
     """Start the engines, migrate, make a tenant, start front and worker; end all of it."""
     async with AsyncExitStack() as stack:
-        kafka, cassandra = KafkaServer(folder / "kafka"), CassandraServer(folder / "cassandra")
+        kafka = KafkaServer(folder / "kafka")
+        cassandra = CassandraServer(folder / "cassandra", managed=managed)
         await asyncio.gather(stack.enter_async_context(kafka), stack.enter_async_context(cassandra))
         given = settings(folder, kafka, cassandra)
         await veristream_json(folder / "operator", "migrate", given=given)

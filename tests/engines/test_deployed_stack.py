@@ -175,8 +175,10 @@ COMMANDS = frozenset(
 EVENT_TOPICS = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})
 MAY = {
     "front": (
-        frozenset({Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS}),
-        COMMANDS | EVENT_TOPICS | {Topic.RETENTION_COMMANDS, Topic.REPLIES, Topic.RATE_LIMITS},
+        frozenset({Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS, Topic.LIST_CHANGES}),
+        COMMANDS
+        | EVENT_TOPICS
+        | {Topic.RETENTION_COMMANDS, Topic.REPLIES, Topic.RATE_LIMITS, Topic.LIST_CHANGES},
     ),
     "worker": (ALL, ALL),
     "sender": (

@@ -203,6 +203,22 @@ async def test_a_second_person_is_needed_as_the_tenant_says(
     assert (await stage.request()).status is expected
 
 
+@pytest.mark.parametrize(("risk", "expected"), [(RiskLevel.CRITICAL, REQUESTED), (RiskLevel.HIGH, APPROVED)])
+async def test_the_risk_of_a_transaction_counts_as_that_of_a_verification(
+    risk: RiskLevel, expected: ErasureStatus
+) -> None:
+    stage = ErasureStage()
+    paying = transactions.Stage(stores=stage.stores)
+    stored = await paying.pay("k1", SUBJECT)
+    about = stored.transaction.transaction_id
+    record = await stage.stores.records.get(ACME, RecordKind.TRANSACTION, about)
+    risky = stored.transaction.model_copy(update={"risk_level": risk})
+    body = stored.model_copy(update={"transaction": risky}).to_bytes()
+    await stage.stores.journal.commit(Change(ACME, (replace(record, body=body, version=2),)))
+
+    assert (await stage.request()).status is expected
+
+
 async def test_nothing_happens_before_the_second_person_agrees(stage: ErasureStage) -> None:
     await stage.choose(four_eyes=FourEyes.ALWAYS)
     await stage.request()

@@ -12,11 +12,25 @@ from typer.testing import CliRunner
 
 from app.adapters.files.data_dir import LISTS_FOLDER
 from app.adapters.files.list_snapshots import ListSnapshots, SnapshotDamaged
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.cli.main import app
+from app.composition.stores import new_id
 from app.lists import serving
 from app.lists.downloading import download
-from app.lists.loading import LoadRefused, load_list
-from schemas.lists import SANDBOX
+from app.lists.loading import GuardRefused, LoadRefused, load_list
+from app.lists.publishers import ADDRESSES
+from app.lists.publishing import PublishList
+from app.lists.updating import ListUpdates
+from schemas.audit import Actor
+from schemas.enums import ActorType, CheckKind
+from schemas.ids import PLATFORM, TenantId
+from schemas.lists import SANDBOX, EntityKind
+from schemas.screenings import CheckResultKind, ErrorCause, ScreeningTarget
+from schemas.tenant_lists import ListChanged
+from streams.lists.screening import ListScreening
+from streams.lists.storage import ListStorage
+from streams.ports.screening import ScreeningOptions
 from tests.journeys.service import begin_deployment
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
@@ -97,7 +111,8 @@ async def test_a_new_version_is_served_without_a_restart(
     snapshots = ListSnapshots(tmp_path)
     first = load_list(snapshots, "un", [published(tmp_path, 100)], NOW)
 
-    async with serving.serving_lists(snapshots, lambda: NOW) as lists:
+    async with serving.serving_lists(snapshots, lambda: NOW) as served:
+        lists = served.lists
         before = {one.name: one.version for one in lists.current.values()}
         second = load_list(snapshots, "un", [published(tmp_path, 101)], NOW)
         async with asyncio.timeout(MOST_WAIT_S):
@@ -175,3 +190,87 @@ async def test_an_answer_that_is_no_whole_list_is_refused(
     async with publisher(body, status, len(body) + longer) as address:
         with pytest.raises(LoadRefused):
             await download(address, tmp_path / "fetched", most)
+
+
+async def test_a_machine_copies_what_another_one_loaded_and_keeps_it_whole(tmp_path: Path) -> None:
+    stores = open_memory_stores(RootKey(b"r" * 32), Shelves())
+    storage = ListStorage(stores.records, stores.journal, stores.vault)
+    first, second = ListSnapshots(tmp_path / "first"), ListSnapshots(tmp_path / "second")
+
+    async def announce(_: ListChanged) -> None:
+        pass
+
+    async with serving.serving_lists(second, lambda: NOW, storage) as served:
+        commit, serve = stores.journal.commit, served.refresh
+        publish = PublishList(first, storage, commit, lambda: NOW, new_id, announce, serve)
+        stored = await publish("un", [published(tmp_path, 1_500)], Actor(actor_type=ActorType.OPERATOR))
+        with pytest.raises(GuardRefused):
+            await publish("un", [published(tmp_path, 50)], Actor(actor_type=ActorType.OPERATOR))
+        loaded = served.lists.current[None, "un"]
+        assert await served.probe() is None
+
+    assert stored.parts > 1
+    assert (loaded.version, len(loaded.index)) == (stored.version, 1_500)
+    assert list(second.entries(second.current()["un"])) == list(first.entries(first.current()["un"]))
+    lists, _ = await storage.load(PLATFORM)
+    assert lists.lists[0].problem is not None
+
+
+async def test_nobody_is_clear_of_a_list_that_is_damaged_on_this_machine(tmp_path: Path) -> None:
+    snapshots = ListSnapshots(tmp_path)
+    snapshot = load_list(snapshots, "un", [published(tmp_path, 50)], NOW)
+    load_list(snapshots, "eu_fsf", [published(tmp_path, 50)], NOW)
+    path = tmp_path / LISTS_FOLDER / "un" / f"{snapshot.sha256}.ndjson"
+    path.write_bytes(path.read_bytes().replace(b"Qadoori 7", b"Qadoori 8", 1))
+    target = ScreeningTarget(kind=EntityKind.PERSON, name="Quite Somebody")
+
+    async with serving.serving_lists(snapshots, lambda: NOW) as served:
+        screen = ListScreening(served.lists, lambda: NOW)
+        tenant_id = TenantId("ten_acme")
+        answer = await screen(
+            CheckKind.SANCTIONS, target, ScreeningOptions(), tenant_id=tenant_id, livemode=True
+        )
+        cause = await served.probe()
+
+    assert cause == "cannot be read: un; load it again"
+
+    assert (answer.result, answer.causes) == (CheckResultKind.ERROR, (ErrorCause.LIST_MISSING,))
+    assert set(answer.list_versions) == {"eu_fsf"}
+
+
+async def test_lists_that_are_due_are_updated_and_a_refused_one_keeps_no_other_back(tmp_path: Path) -> None:
+    stores, moment = open_memory_stores(RootKey(b"r" * 32), Shelves()), NOW
+    storage = ListStorage(stores.records, stores.journal, stores.vault)
+    asked: list[str] = []
+    body = await asyncio.to_thread(published(tmp_path, 30).read_bytes)
+
+    async def announce(_: ListChanged) -> None:
+        pass
+
+    async def serve() -> None:
+        pass
+
+    async def fetch(name: str, path: Path) -> None:
+        asked.append(name)
+        if name == "eu_fsf":
+            raise LoadRefused("it answered with status 503")
+        await asyncio.to_thread(path.write_bytes, body)
+
+    publish = PublishList(
+        ListSnapshots(tmp_path), storage, stores.journal.commit, lambda: moment, new_id, announce, serve
+    )
+    updates = ListUpdates(publish, fetch, timedelta(hours=12), lambda: True, lambda: moment)
+    await updates.update_due()
+    first = list(asked)
+    moment += timedelta(hours=2)
+    await updates.update_due()
+    again = asked[len(first) :]
+    moment += timedelta(hours=10)
+    await updates.update_due()
+
+    assert sorted(first) == sorted(ADDRESSES)
+    assert again == ["eu_fsf"]
+    assert sorted(asked[len(first) + 1 :]) == sorted(ADDRESSES)
+    lists, _ = await storage.load(PLATFORM)
+    assert {one.name for one in lists.lists} == ADDRESSES.keys() - {"eu_fsf"}
+    assert {one.loaded_at for one in lists.lists} == {NOW + timedelta(hours=12)}

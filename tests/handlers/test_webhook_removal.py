@@ -274,6 +274,21 @@ async def test_the_responsible_process_removes_and_tries_again_when_the_store_wa
     assert (breaking.broke, await listed(stage, endpoint)) == (True, 0)
 
 
+async def test_a_process_sweeps_soon_after_it_became_responsible(stage: Stage) -> None:
+    """One that just started is not yet; the next sweep after that would be ten minutes later."""
+    endpoint = await stage.create()
+    await deliver(stage, endpoint)
+    removal = DeliveryRemoval(stage.stores, lambda: NOW + 32 * DAY)
+    answers = iter([False])
+
+    async with (
+        removing_records({"deliveries": removal}, lambda: next(answers, True)),
+        asyncio.timeout(60),
+    ):
+        while await listed(stage, endpoint):  # noqa: ASYNC110 - of a task in the background
+            await asyncio.sleep(0.1)
+
+
 async def test_a_process_that_is_not_responsible_removes_nothing(stage: Stage) -> None:
     endpoint = await stage.create()
     await deliver(stage, endpoint)

@@ -30,7 +30,7 @@ from streams.ports.screening import Screening
 from streams.ports.stores import Stores, WorkingState
 from streams.verification import records
 from streams.verification.change import Remembered
-from streams.verification.checks import DocumentReader, Engines
+from streams.verification.engines import DocumentReader, Engines
 from streams.verification.face_search import FaceSearch
 from streams.verification.handler import EvaluateVerification
 from streams.verification.observations import DocumentFindings

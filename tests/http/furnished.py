@@ -92,13 +92,16 @@ class Furnished:
 
 
 BY_NAME: Final = "/v1/policies"
-"""Policies have names instead of ids: every tenant finds its own under the same path."""
+"""Policies, but not their backtests, and lists have names: every tenant has its own under the same path."""
 
 
 def has_id(row: Row) -> bool:
     """Tell a route that leads to one thing a tenant has."""
     return (
-        "{" in row.path and not row.path.startswith(BY_NAME) and not {"operator", "anyone"} & row.who.keys()
+        "{" in row.path.removeprefix(f"{BY_NAME}/{{name}}")
+        and not row.path.startswith("/v1/lists")
+        and not (row.path.startswith(BY_NAME) and "{backtest_id}" not in row.path)
+        and not {"operator", "anyone"} & row.who.keys()
     )
 
 
@@ -119,13 +122,17 @@ async def publish_again(owner: SignedIn, flow_id: str) -> None:
     assert (await owner.ask("POST", f"{path}/publish")).json["published_revision"] == 2
 
 
-async def publish_policy(owner: SignedIn) -> None:
-    """Give the tenant's policy a second revision, which names the canary, and a draft."""
+async def publish_policy(owner: SignedIn) -> str:
+    """Give the policy a second revision, which names the canary, a draft, a shadow, and backtests."""
     path, headers = f"{BY_NAME}/transactions", {"Content-Type": "application/yaml"}
     for number in range(2):
         text = first_text().replace(b"description: ", f"description: {NAME} {number}. ".encode(), 1)
         assert (await owner.ask("PUT", f"{path}/draft", data=text, headers=headers)).status == 200
         assert number or (await owner.ask("POST", f"{path}/publish", json={})).status == 200
+    assert (await owner.ask("PUT", f"{path}/shadow", json={"draft": True})).status == 200
+    whole = {"draft": True, "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+    tests = [await owner.ask("POST", f"{path}/backtests", json=whole) for _ in range(2)]
+    return str(tests[0].json["backtest_id"])
 
 
 @asynccontextmanager
@@ -136,7 +143,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         flow_id = await publish_flow(owner, name=NAME)
         await publish_flow(owner, name=NAME)
         await publish_again(owner, flow_id)
-        await publish_policy(owner)
+        backtest_id = await publish_policy(owner)
         page = await open_page(front, flow_id, "sim:approved@canary")
         await page.consent()
         await open_page(front, flow_id, "sim:approved@canary-2")
@@ -149,6 +156,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         hook = {"url": "https://hooks.example/canary", "event_types": ["*"], "secret": "s" * 32}
         hooks = [(await front.ask("POST", HOOKS, TEST, json=hook)).json["endpoint_id"] for _ in range(2)]
         pings = [(await front.ask("POST", f"{HOOKS}/{hooks[0]}/test", TEST)).json for _ in range(2)]
+        ids["backtest_id"] = backtest_id
         ids["subject_id"] = "sim:approved@canary"
         ids |= {"endpoint_id": hooks[0], "delivery_id": pings[0]["delivery_id"]}
         ids |= {"reviewer_id": colleague.member.reviewer_id, "key_id": keys[0]["key_id"], "tenant_id": ACME}

@@ -5,12 +5,15 @@ import base64
 import io
 import json
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Final, TypeVar
 
 import aiohttp
@@ -19,6 +22,7 @@ from PIL import Image
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
+from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
 from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
@@ -32,6 +36,7 @@ from app.intake.history import HistoryIntake
 from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
+from app.lists.publishing import PublishList
 from app.lists.serving import sandbox_list
 from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics
@@ -58,6 +63,7 @@ from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
 from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
+from schemas.tenant_lists import ListChanged
 from schemas.topics import Topic
 from schemas.transaction_decisions import TransactionCommand
 from schemas.verifications import SubmitVerification
@@ -66,10 +72,15 @@ from streams.catalog.handler import Catalogue
 from streams.dispositions.handler import CreateDispositions
 from streams.dispositions.records import StoredDispositions
 from streams.flows.handler import ChangeFlow
-from streams.lists.loaded import LoadedLists
+from streams.lists.current import CurrentLists
+from streams.lists.handler import ChangeLists
+from streams.lists.loaded import ListStates, LoadedLists
 from streams.lists.screening import ListScreening
+from streams.lists.storage import ListStorage
 from streams.name_screenings.handler import ScreenNamesOnce
 from streams.policies.handler import ChangePolicy
+from streams.policies.list_names import KnownListNames, ListsInUse
+from streams.policies.published import PublishedPolicies
 from streams.ports.records import Change, Records
 from streams.ports.stores import Stores, WorkingState
 from streams.reviewers.addresses import email_record
@@ -98,14 +109,13 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
 from streams.transactions.wallets import TransactionWallets
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.wallets.handler import AssessWallets
 from streams.wallets.judging import JudgeWallets
 from streams.wallets.listed import LoadedWalletLists
 from streams.wallets.nodes import NodeNames
-from streams.wallets.sandbox import SandboxWalletLists
 from tests.builders import ACME, GLOBEX
 from tests.children import shared_forker
 from tests.http.audited import unpromised
@@ -375,10 +385,11 @@ async def open_front(
     hashing = passwords or Argon2Passwords(CHEAP)
     stores = stores or open_memory_stores(RootKey(b"r" * 32), shelves)
     sending = Sending()
-    gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending, clock))
+    lists, folder = lists_over(stores), Path(gettempdir()) / f"veristream-{secrets.token_hex(8)}"
+    gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending, clock, lists))
     people = _people(stores, hashing, clock)
     written, known = Log(), knowing(stores) if knowing else keys
-    ports = _ports(stores, known, gateway, probes or {}, people, pool, written)
+    ports = _ports(stores, known, gateway, probes or {}, people, pool, written, lists, folder)
     app = create_app(ports, chosen, limiter)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
     await runner.setup()
@@ -399,6 +410,7 @@ async def open_front(
         await runner.cleanup()
         await pool.aclose()
         await hashing.aclose()
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime]) -> People:
@@ -456,13 +468,51 @@ class Sending:
                 await task
 
 
-SCREENING: Final = ListScreening(LoadedLists([sandbox_list(datetime.now(UTC))]), now)
+SANDBOX_LIST: Final = sandbox_list(datetime.now(UTC))
+
+
+SCREENING: Final = ListScreening(LoadedLists([SANDBOX_LIST]), now)
 """Live keys have no list; test keys the invented entries of the sandbox."""
 
 
-def wallets_over(records: Records) -> TransactionWallets:
-    """Wallets are compared with the sandbox's list, and live ones with none."""
-    return TransactionWallets(LoadedWalletLists(LoadedLists()), JudgeWallets(records, NodeNames(PEPPER)))
+def storage_over(stores: Stores) -> ListStorage:
+    """Where lists are stored."""
+    return ListStorage(stores.records, stores.journal, stores.vault)
+
+
+def lists_over(stores: Stores) -> CurrentLists:
+    """Live keys have the tenant's lists alone; test keys the invented entries of the sandbox as well."""
+    return CurrentLists(LoadedLists([SANDBOX_LIST]), storage_over(stores))
+
+
+def wallets_over(records: Records, lists: ListStates | None = None) -> TransactionWallets:
+    """Wallets are compared with the lists, those of test keys with the sandbox's as well."""
+    loaded = LoadedWalletLists(lists or LoadedLists(), now)
+    return TransactionWallets(loaded, JudgeWallets(records, NodeNames(PEPPER)))
+
+
+def changing_lists(stores: Stores, people: People, lists: CurrentLists) -> ChangeLists:
+    """The use cases of lists; a change is known at once."""
+
+    async def announce(changed: ListChanged) -> None:
+        lists.forget(changed.tenant_id)
+
+    named = ListsInUse(PublishedPolicies(stores.records))
+    return ChangeLists(storage_over(stores), people.commit, people.clock, people.new_id, named, announce)
+
+
+def publishing_lists(stores: Stores, people: People, folder: Path) -> PublishList:
+    """Loads published lists into a folder, which is made by the first; no process serves them."""
+
+    async def announce(_: ListChanged) -> None:
+        pass
+
+    async def serve() -> None:
+        pass
+
+    snapshots = ListSnapshots(folder)
+    storage = storage_over(stores)
+    return PublishList(snapshots, storage, people.commit, people.clock, people.new_id, announce, serve)
 
 
 def keyed_features(
@@ -487,7 +537,7 @@ def keyed_features(
 
 
 def _handlers(
-    stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
+    stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime], lists: CurrentLists
 ) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
@@ -505,21 +555,24 @@ def _handlers(
         CommitAndPublish(stores.journal, Silence()),
         lambda tenant_id: read_settings(stores.records, tenant_id),
         now,
+        KnownListNames(storage_over(stores)),
     )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     dispositions = StoredDispositions(stores.records, HASHES, clock)
+    screening = ListScreening(lists, clock)
     screen = ScreenTransactions(
         stores, HASHES, StoredPolicies(stores.records),
         Checks(
-            name_checks(SCREENING, dispositions)
+            name_checks(screening, dispositions)
             | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
         ),
-        wallets_over(stores.records),
+        wallets_over(stores.records, lists),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
         keyed_features(stores, HASHES, clock),
+        lists=lists,
     )  # fmt: skip
-    names = ScreenNamesOnce(stores, SCREENING, dispositions, clock, Silence())
-    dispose = CreateDispositions(stores, SCREENING, HASHES, stores.journal.commit, clock)
+    names = ScreenNamesOnce(stores, screening, dispositions, clock, Silence())
+    dispose = CreateDispositions(stores, screening, HASHES, stores.journal.commit, clock)
     return {
         Topic.SCREENING_COMMANDS: lambda command: (
             names(command) if isinstance(command, ScreenNames) else dispose(command)
@@ -552,6 +605,8 @@ def _ports(
     people: People,
     pool: VisionPool,
     written: Log,
+    lists: CurrentLists,
+    folder: Path,
 ) -> FrontPorts:
     registry, tokens = CollectorRegistry(), CaptureTokens(PEPPER, people.clock)
     images = PooledImageDecoder(pool)
@@ -583,7 +638,11 @@ def _ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, PEPPER, people.clock, people.new_id),
-        wallets=AssessWallets(stores, people.commit, SandboxWalletLists(), NodeNames(PEPPER), people.clock),
+        wallets=AssessWallets(
+            stores, people.commit, LoadedWalletLists(lists, now), NodeNames(PEPPER), people.clock
+        ),
+        lists=changing_lists(stores, people, lists),
+        publish_list=publishing_lists(stores, people, folder),
         hand=written.write,
         probes=probes,
         clock=now,

@@ -20,6 +20,7 @@ from tests.http.session_steps import FLOWS, open_page, publish_flow
 from tests.http.support import PATH, TEST, Front, Json, SignedIn, build_body, now
 from tests.http.test_members import with_factor
 from tests.http.test_permissions import TOKEN
+from tests.http.test_platform_lists import published
 from tests.http.test_transactions import publish_suspending
 
 ROOT: Final = Path(__file__).parents[2]
@@ -80,6 +81,7 @@ async def use_every_operation(office: Office) -> None:
     await use_keys_and_settings(owner)
     await use_webhooks(front)
     await use_wallets(front)
+    await use_lists(front, owner)
     query = {"queries": [{"kind": "PERSON", "name": "Ada Okafor"}]}
     await done(front, "POST", "/v1/name-screenings", json=query)
     judged = {
@@ -96,6 +98,15 @@ async def use_wallets(front: Front) -> None:
     wallet = {"address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}
     await done(front, "POST", "/v1/wallet-assessments", json=wallet)
     await done(front, "POST", "/v1/wallet-assessments/batch", json={"assessments": [wallet]})
+
+
+async def use_lists(front: Front, owner: SignedIn) -> None:
+    """A list of a tenant from its first entry to its end, and one of the operator's."""
+    own = "/v1/lists/accounts"
+    await done(front, "PUT", f"{own}?kind=VALUES", json={"entries": [{"value": "NG0001"}]})
+    await done(front, "PATCH", own, json={"remove": ["NG0001"]})
+    await did(owner, "DELETE", own)
+    await done(front, "PUT", "/v1/platform/lists/un_sc_sanctions", TOKEN, data=published(3))
 
 
 async def use_erasures(front: Front, owner: SignedIn) -> None:
@@ -249,6 +260,11 @@ async def use_policies(owner: SignedIn) -> None:
     await did(owner, "PATCH", f"{CONTROL}/settings", json={"policy_four_eyes": True})
     await did(owner, "PUT", f"{path}/draft", data=first_text(), headers=headers)
     await did(owner, "POST", f"{path}/publish", json={})
+    await did(owner, "PUT", f"{path}/shadow", json={"draft": True})
+    await did(owner, "DELETE", f"{path}/shadow")
+    whole = {"revision": 1, "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+    backtest = await did(owner, "POST", f"{path}/backtests", json=whole)
+    await did(owner, "POST", f"{path}/backtests/{backtest['backtest_id']}/cancel")
 
 
 async def use_members(front: Front, owner: SignedIn) -> None:

@@ -20,10 +20,14 @@ PACKAGE = "generated_veristream_client"
 CONFIG = {
     "package_name_override": PACKAGE,
     "post_hooks": [],
-    "content_type_overrides": {"application/yaml": "application/json"},
+    "content_type_overrides": {
+        "application/yaml": "application/json",
+        "application/x-ndjson": "application/octet-stream",
+        "text/csv": "application/octet-stream",
+    },
 }
 """Nothing of the generator's own is changed but the name, the hooks, which would format the code, and that it
-does not know YAML."""
+does not know YAML, NDJSON and CSV."""
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ IDS: Final = {
             "verification_id": "ver",
             "flow_id": "vf",
             "transaction_id": "txn",
+            "backtest_id": "bt",
             "review_case_id": "rc",
             "evidence_id": "evd",
             "decision_id": "dec",
@@ -89,8 +90,23 @@ GET    /v1/policies/{name}/draft                                key:policies:rea
 PUT    /v1/policies/{name}/draft                                key:policies:write person:POLICIES_MANAGE                    422
 POST   /v1/policies/{name}/validate                             key:policies:write person:POLICIES_MANAGE                    422
 POST   /v1/policies/{name}/publish                              key:policies:write person:POLICIES_MANAGE                    404
+GET    /v1/policies/{name}/shadow                               key:policies:read person:POLICIES_READ                       404
+PUT    /v1/policies/{name}/shadow                               key:policies:write person:POLICIES_MANAGE                    422
+DELETE /v1/policies/{name}/shadow                               key:policies:write person:POLICIES_MANAGE                    204
+POST   /v1/policies/{name}/backtests                            key:policies:write person:POLICIES_MANAGE                    422
+GET    /v1/policies/{name}/backtests                            key:policies:read person:POLICIES_READ                       200
+GET    /v1/policies/{name}/backtests/{backtest_id}              key:policies:read person:POLICIES_READ                       404
+POST   /v1/policies/{name}/backtests/{backtest_id}/cancel       key:policies:write person:POLICIES_MANAGE                    404
 GET    /v1/policies/{name}/revisions                            key:policies:read person:POLICIES_READ                       200
 GET    /v1/policies/{name}/revisions/{revision}                 key:policies:read person:POLICIES_READ                       200
+GET    /v1/lists                                                key:lists:read person:LISTS_READ                             200
+GET    /v1/lists/{name}                                         key:lists:read person:LISTS_READ                             404
+GET    /v1/lists/{name}/entries                                 key:lists:read person:LISTS_READ                             404
+PUT    /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          422
+PATCH  /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          404
+DELETE /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          404
+GET    /v1/platform/lists                                       operator                                                     200
+PUT    /v1/platform/lists/{name}                                operator                                                     409
 POST   /v1/verification-sessions                                key:sessions:write                                           422
 GET    /v1/verification-sessions/{session_id}                   key:sessions:write person:VERIFICATIONS_READ                 404
 POST   /v1/verification-sessions/{session_id}/cancel            key:sessions:write                                           404

@@ -38,7 +38,7 @@ async def test_metadata_is_gone_with_its_subject(front: Front) -> None:
 async def test_the_capture_interface_answers_in_the_callers_language_else_the_sessions(front: Front) -> None:
     flow_id = await publish_flow(await front.sign_in())
     page = await open_page(front, flow_id, "sim:approved@2", locale="fr-CA")
-    other = await open_page(front, flow_id, "sim:review:IMAGE_CROPPED@3", locale="yo")
+    other = await open_page(front, flow_id, "sim:review:IMAGE_CROPPED@3", locale="zu")
 
     own = await page.ask("GET")
     asked = await page.ask("GET", headers={"Accept-Language": "xx, de-AT;q=0.5"})

@@ -12,6 +12,7 @@ from schemas.ids import SubjectId
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
 from tests.http.support import PATH, Front, Response, build_body
+from tests.http.test_transaction_history import past, send
 from tests.http.test_transactions import payment, screen
 
 ADA, BEN = "sim:approved@ada", "sim:approved@ben"
@@ -84,6 +85,25 @@ async def test_it_has_the_subjects_transactions_with_what_was_sent_about_them(fr
     assert shown["counterparty"] == payee
 
 
+async def test_it_has_the_subjects_screenings_wallets_and_imported_transactions(front: Front) -> None:
+    wallet = {"address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "subject_id": ADA}
+    query = {"queries": [{"kind": "PERSON", "name": "Ada Okafor"}], "subject_id": ADA}
+    for subject in (ADA, BEN):
+        own = {"subject_id": subject}
+        await front.ask("POST", "/v1/wallet-assessments", json=wallet | own)
+        await front.ask("POST", "/v1/name-screenings", json=query | own)
+        await send(front, f"import-{subject}", [past(f"old-{subject}", subject_id=subject)])
+
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+
+    def files_in(folder: str) -> list[Any]:
+        return [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith(folder)]
+
+    assert [one["address"] for one in files_in("wallet-assessments/")] == [wallet["address"]]
+    assert [one["subject_id"] for one in files_in("name-screenings/")] == [ADA]
+    assert [one["reference"] for one in files_in("historic-transactions/")] == [f"old-{ADA}"]
+
+
 async def test_every_file_has_a_schema(front: Front) -> None:
     await verify(front, ADA)
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
@@ -94,6 +114,8 @@ async def test_every_file_has_a_schema(front: Front) -> None:
         "verification",
         "transaction",
         "name_screening",
+        "wallet_assessment",
+        "historic_transaction",
         "session",
         "audit_event",
     }

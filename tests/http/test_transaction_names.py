@@ -44,3 +44,18 @@ async def test_g117_what_is_known_beside_the_name_decides(
     answer = await screen(front, "key", payment(counterparty=LISTED | changes), TEST)
 
     assert answer.json["decision"] == decision
+
+
+async def test_g132_the_scenarios_name_every_entry_of_the_sandboxs_list(front: Front) -> None:
+    """Each named person of a sanctions list stops a payment."""
+    listed = (await front.ask("GET", "/v1/sandbox/scenarios")).json["listed"]
+    people = [one for one in listed if one.get("kind") == "PERSON" and "SANCTIONS" in one["checks"]]
+    decided = [
+        await screen(front, one["entity_id"], payment(counterparty={"kind": "PERSON", "name": one["name"]}))
+        for one in people
+    ]
+
+    assert {one["entity_id"] for one in listed} >= {f"sandbox-{number}" for number in range(1, 7)}
+    assert {one["chain"] for one in listed if one.get("address")} == {"BTC", "EVM", "TRON", "SOL", "OTHER"}
+    assert len(people) >= 2
+    assert {one.json["decision"] for one in decided} == {"REVIEW_REQUIRED"}

@@ -127,7 +127,7 @@ async def test_the_wallets_of_listed_entities_are_found_by_live_keys_with_the_ve
     )
     without = NameEntry(entity_id="e-2", kind=EntityKind.PERSON, names=("Another Person",))
     lists = LoadedLists([_list("with_wallets", entry), _list("without", without)])
-    wallets = LoadedWalletLists(lists)
+    wallets = LoadedWalletLists(lists, now)
 
     live = await wallets.current(ACME, livemode=True)
     lists.remove(None, "with_wallets")

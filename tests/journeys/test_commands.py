@@ -76,6 +76,10 @@ async def test_the_demonstration_shows_every_status_and_another_start_makes_noth
     }
     assert [one["email"] for one in people if one["email"] not in out] == []
     assert "Serving" not in out
+    waiting, stopped = out.partition("Payments that did not move")[2].split("\npayment ")[1:3]
+    assert "decision  HOLD\nreasons   10 outbound transactions in the hour before this one." in waiting
+    assert "decision  BLOCK\n" in stopped
+    assert "Zoltan Qaraveli (sandbox sandbox-1)" in stopped
 
     ended = [await reset(settings) for _ in range(2)]
 

@@ -24,7 +24,7 @@ STARTS: Final = {"up", "demo", "broker", "front", "worker"}
 WITHOUT_FOLDER: Final = {"webhook listen", "webhook verify", "calibrate"}
 """Commands that touch no deployment."""
 
-OF_FILES: Final = {"policy validate", "policy show", "policy publish"}
+OF_FILES: Final = {"policy validate", "policy show", "policy publish", "policy backtest"}
 """Commands that read a file, or send it to a service by its address."""
 
 SAMPLES: Final = {"email": "ada@acme.example", "tenant": "ten_x", "name": "acme", "files": __file__}

@@ -26,11 +26,11 @@ finally:
 """
 
 
-async def imports(*arguments: str) -> tuple[int, str, set[str]]:
+async def imports(*arguments: str, program: str = PROGRAM) -> tuple[int, str, set[str]]:
     """Run a command in a process of its own: exit status, output, and what it imported."""
     pipe = asyncio.subprocess.PIPE
     run = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, *arguments, stdout=pipe, stderr=pipe
+        sys.executable, "-c", program, *arguments, stdout=pipe, stderr=pipe
     )
     out, err = await run.communicate()
     return run.returncode or 0, out.decode(), set(json.loads(err.decode().splitlines()[-1]))
@@ -63,3 +63,11 @@ async def test_commands_over_the_stores_import_nothing_heavy(tmp_path: Path) -> 
         result[" ".join(command[:2])] = (status, imported & HEAVY)
 
     assert result == {command: (0, set()) for command in result}
+
+
+async def test_a_forker_without_models_imports_no_library_that_reads_text() -> None:
+    """A front decodes images only, and needs neither the memory nor the second it takes to load those."""
+    program = "import json, sys, app.vision.fork_server; print(json.dumps([*sys.modules]), file=sys.stderr)"
+    imported = await imports(program=program)
+
+    assert (imported[0], imported[2] & {"rapidocr", "onnxruntime", "omegaconf"}) == (0, set())

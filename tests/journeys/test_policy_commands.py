@@ -1,4 +1,4 @@
-"""`veristream policy`: files are validated and shown offline, and published to a running service."""
+"""`veristream policy`: files are validated and shown offline, tried on and published to a running service."""
 
 import asyncio
 import json
@@ -10,6 +10,8 @@ import pytest
 
 from streams.policies.loading import digest, first_text, load
 from tests.http.support import TEST, Front, open_front
+from tests.http.test_backtests import runner_of
+from tests.http.test_policy_shadow import PUBLISHED, pay
 
 WRONG = first_text().replace(b"metric: COUNT, window: 15m", b"metric: COUNTS, window: 16m")
 
@@ -72,6 +74,29 @@ async def test_a_file_is_published_to_a_running_service(front: Front, tmp_path: 
     published = {"revision": 2, "sha256": digest(first_text() + b"# ours\n")}
     assert [(status, json.loads(printed)) for status, printed in (first, again)] == [(0, published)] * 2
     assert (await front.ask("GET", "/v1/policies/transactions")).json["published"]["revision"] == 2
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+async def test_a_file_is_tried_on_what_a_running_service_decided(
+    front: Front, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    """A second payment within a day would have been flagged."""
+    await pay(front, 1, "60")
+    await pay(front, 2, "60", subject_id="user-1")
+    file = tmp_path / "policy.yaml"
+    file.write_bytes(PUBLISHED.replace(b'"100"', b'"50"'))
+    given = ("backtest", str(file), "--key", TEST, "--url", front.url, *form)
+
+    async with runner_of(front).looking(0.01):
+        status, printed = await run(*given)
+
+    assert status == 0
+    if form:
+        assert json.loads(printed)["result"]["matrix"] == {"ALLOW": {"ALLOW": 1, "FLAG": 1}}
+    else:
+        assert printed.splitlines()[:3] == ["evaluated  2", "changed    1", "unknown    0"]
+        assert "ALLOW   FLAG   1" in printed
+    assert (await front.ask("GET", "/v1/policies/transactions")).json["published"]["revision"] == 1
 
 
 async def test_a_refused_key_or_an_absent_service_is_status_two(front: Front, tmp_path: Path) -> None:

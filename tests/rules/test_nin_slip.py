@@ -94,6 +94,12 @@ def test_a_card_tells_all_its_fields() -> None:
     assert reading.fields["gender"] == "F"
 
 
+def test_the_label_of_the_gender_is_known_when_motion_blurred_it() -> None:
+    """As it was read of a card moved by 7 px."""
+    cells = [("SENSENE", x, y) if text == "SEX/SEXE" else (text, x, y) for text, x, y in (*CARD, *GROUPS)]
+    assert known(read_slip(text_page(*cells))).fields["gender"] == "F"
+
+
 def test_a_card_tells_its_birth_date_beside_the_fields() -> None:
     reading = known(card(*GROUPS))
     assert reading.birth is not None

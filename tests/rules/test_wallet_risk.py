@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -17,11 +18,13 @@ from schemas.reasons import ReasonCode
 from schemas.transactions import Chain
 from schemas.verifications import codes_of
 from schemas.wallets import ExposureType, Listing, WalletFormat, WalletRisk
+from streams.lists.loaded import LoadedLists
 from streams.wallets import rules
 from streams.wallets.formats import read
 from streams.wallets.ledger import MAX_EDGES, Taint, trace
+from streams.wallets.listed import LoadedWalletLists
 from streams.wallets.ports import Edge, Inflow, Ledger, ListedWallets, Node
-from streams.wallets.sandbox import SandboxWalletLists, listed_addresses
+from streams.wallets.sandbox import listed_addresses
 
 ACME: Final = TenantId("acme")
 LISTED: Final = Listing(list="ofac", category="sanctions", entity_id="e1", entity_name="X", sanctions=True)
@@ -166,7 +169,7 @@ async def test_the_taint_is_what_the_definition_says(transfers: list[tuple[str, 
 
 
 async def test_the_sandbox_lists_one_valid_address_of_each_chain_for_test_keys_alone() -> None:
-    lists = SandboxWalletLists()
+    lists = LoadedWalletLists(LoadedLists(), lambda: datetime(2026, 3, 9, tzinfo=UTC))
     test, live = await lists.current(ACME, livemode=False), await lists.current(ACME, livemode=True)
 
     for chain, address in listed_addresses().items():

@@ -19,14 +19,16 @@ from app.composition.stores import open_deployment
 from app.doctor.audit_chains import NONE_FOUND, AuditReport, read_heads, verify_audit
 from app.process.startup import CannotStart
 from app.settings import Settings
-from schemas.audit import SealAudit
+from schemas.audit import Actor, AuditAction, SealAudit
 from schemas.checkpoints import ChainHead, Checkpoint
+from schemas.enums import ActorType
 from schemas.ids import PLATFORM, AuditEventId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
 from streams.audit.checkpointing import CheckpointCopy, CheckpointWriter
 from streams.audit.checkpoints import HEADS_AT_ONCE, Ledger, next_checkpoints, read_history
 from streams.audit.handler import SealChain
 from streams.audit.merkle import inclusion_path, is_included
+from streams.audit.rows import act, write_row
 from streams.ports.records import Change
 from streams.runtime.producer import MAX_RECORD_BYTES
 from tests.builders import ACME, GLOBEX, build_audit_event, build_record
@@ -64,6 +66,15 @@ class Deployment:
                     stage.stores.audit_log, copies, checkpoint_key(stage.root_key), lambda: self.now
                 )
                 await writer.write()
+
+    async def serve(self, at: datetime) -> None:
+        """Note that a worker began to serve."""
+        system = Actor(actor_type=ActorType.SYSTEM)
+        row = write_row(
+            derive_id("aud", f"start {at}"), AuditAction.SERVICE_STARTED, system, "worker", at, detail="x"
+        )
+        async with open_deployment(self.settings) as stage:
+            await stage.stores.journal.commit(act(PLATFORM, row))
 
     @property
     def file(self) -> Path:
@@ -164,11 +175,21 @@ async def test_s57_without_checkpoints_a_head_kept_elsewhere_shows_the_cut(deplo
 
 async def test_s57_missing_checkpoints_are_a_fault_of_their_own(deployment: Deployment) -> None:
     await deployment.grow(3)
+    await deployment.serve(THEN)
     deployment.file.unlink()
 
     report = await deployment.verify()
 
     assert (report.ok, report.checkpoints.faults) == (False, (NONE_FOUND,))
+
+
+async def test_what_commands_sealed_before_a_worker_began_needs_no_checkpoint(deployment: Deployment) -> None:
+    await deployment.grow(3, checkpoint=False)
+    before = await deployment.verify()
+    await deployment.serve(datetime.now(UTC))
+    at_once = await deployment.verify()
+
+    assert [(one.ok, one.checkpoints.faults) for one in (before, at_once)] == [(True, ())] * 2
 
 
 async def test_s57_an_expected_head_that_still_stands_is_fine(deployment: Deployment) -> None:

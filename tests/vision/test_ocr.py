@@ -9,11 +9,22 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from rapidocr.ch_ppocr_det.utils import DetPreProcess
+from rapidocr.ch_ppocr_rec.utils import CTCLabelDecode
 
 from app.demo.specimens import PassportSpecimen, draw_passport
 from app.vision.models import ModelUnusable
-from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _Normaliser, _packaged_models
-from streams.verification.readers.layout import facing
+from app.vision.ocr import (
+    DETECTOR,
+    MAX_LINES,
+    RECOGNISER,
+    RapidTextReader,
+    _crop,
+    _Normaliser,
+    _packaged_models,
+)
+from app.vision.recogniser import open_session
+from streams.verification.readers.layout import facing, length
+from streams.verification.readers.td3_lines import LENGTH
 from streams.vision_ports import Detail, Picture, TextLine
 from tests.specimens.degrade import as_pixels
 
@@ -77,6 +88,22 @@ async def test_the_detector_sees_to_the_bit_what_rapidocr_would_show_it(size: tu
     theirs, ours = (kind(2000, "max")(picture) for kind in (DetPreProcess, _Normaliser))
     assert (theirs is None) == (ours is None) == (max(size) < 16)
     assert np.array_equal(np.asarray(theirs), np.asarray(ours))
+
+
+async def test_the_last_layer_in_pieces_reads_to_the_bit_what_the_whole_model_reads(
+    reader: RapidTextReader,
+) -> None:
+    whole = open_session((_packaged_models() / RECOGNISER).read_bytes())
+    characters = whole.get_modelmeta().custom_metadata_map["character"].splitlines()
+    theirs, ours = CTCLabelDecode(character=characters), reader._eyes._recogniser
+    longest = sorted(await reader.find_lines(PAGE, Detail.FINE), key=length)[-6:]
+    crops = [_crop(PAGE.pixels, quad) for quad in longest]
+    inputs = [
+        ours.resize_norm_img(crop, crop.shape[1] / crop.shape[0])[None] for crop in crops if crop is not None
+    ]
+    read = [ours.postprocess_op(ours.session(line))[0] for line in inputs]
+    assert read == [theirs(np.asarray(whole.run(None, {"x": line})[0]))[0] for line in inputs]
+    assert max(len(text) for ((text, _),) in read) == LENGTH
 
 
 async def test_an_empty_page_has_no_lines(reader: RapidTextReader) -> None:

@@ -104,7 +104,8 @@ class CassandraEvidenceStore(EvidenceStore):
         is left to the sweeper; and when nothing is known of a put its files stay, for they may be named.
         """
         for _ in range(_ATTEMPTS):
-            await self._write_rows(insertion(pieces, (await self._clock.read()).micros))
+            at = self._session.write_time((await self._clock.read()).micros)
+            await self._write_rows(insertion(pieces, at))
             doubtful = [piece for piece in pieces if piece.row.evidence_id in known]
             stored = await asyncio.gather(*map(self._named_file, doubtful))
             pairs = list(zip(doubtful, stored, strict=True))

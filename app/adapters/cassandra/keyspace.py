@@ -12,8 +12,16 @@ from typing import Final
 from cassandra import InvalidRequest, Unauthorized
 
 from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.ending_records import list_ending
 from app.adapters.cassandra.evidence_rows import EVERY, age_writes
-from app.adapters.cassandra.schema import MIGRATIONS, NEWEST, OLDEST, WITH_AGES, settings_table
+from app.adapters.cassandra.schema import (
+    MIGRATIONS,
+    NEWEST,
+    OLDEST,
+    WITH_AGES,
+    WITH_ENDING_LISTED,
+    settings_table,
+)
 from app.adapters.cassandra.session import Attempt, Session, Statement
 from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused, StoreRefused
 from schemas.problems import StoreUnavailable
@@ -97,6 +105,8 @@ async def _make_tables(session: Session, keyspace: str) -> Migrated:
                 await session.define(table)
             if version == WITH_AGES:
                 await _list_ages(session)
+            if version == WITH_ENDING_LISTED:
+                await list_ending(session)
             await _set_version(session, standing, version)
             standing = version
     return Migrated(keyspace, before, NEWEST)

@@ -191,6 +191,9 @@ _EVIDENCE_AGES: Final = (
     ) WITH {HINTS}""",
 )
 
+_ENDING_LISTED: Final[Sequence[str]] = ()
+"""No table changes: `ending_records` lists the records that earlier versions wrote and that end by age."""
+
 _TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
 """Names of keyspaces are hashed under it."""
 
@@ -213,11 +216,15 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
     (*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE),
     _ERASURES,
     _EVIDENCE_AGES,
+    _ENDING_LISTED,
 )
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
 
 WITH_AGES: Final = OLDEST + MIGRATIONS.index(_EVIDENCE_AGES)
 """The version that lists evidence by age."""
+
+WITH_ENDING_LISTED: Final = OLDEST + MIGRATIONS.index(_ENDING_LISTED)
+"""The version that lists every record that ends by age."""
 
 NEWEST: Final = OLDEST + len(MIGRATIONS) - 1
 """The version this program knows."""

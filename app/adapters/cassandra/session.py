@@ -105,6 +105,15 @@ class Session:
     _answers: "deque[tuple[asyncio.Future[_Page], _Page | BaseException]]" = field(default_factory=deque)
     """What the driver's thread brought and the loop has not taken yet."""
     _woken: bool = False
+    _last_write_time: int = 0
+
+    def write_time(self, micros: int) -> int:
+        """Return the moment, or one soon after it that no other write has which asked here.
+
+        Of two writes of one microsecond Cassandra takes some columns from the one and some from the other.
+        """
+        self._last_write_time = max(self._last_write_time + 1, micros)
+        return self._last_write_time
 
     async def execute(
         self,

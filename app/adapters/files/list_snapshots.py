@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from pydantic import ValidationError
@@ -59,6 +60,36 @@ class Written(Frozen):
     filled: dict[str, int]
 
 
+class SnapshotDraft:
+    """A version of a list that is copied part by part; every method is blocking."""
+
+    def __init__(self, snapshots: "ListSnapshots", path: Path) -> None:
+        self._snapshots = snapshots
+        self._path = path
+        self._digest = hashlib.sha256()
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb"):
+            pass
+
+    def append(self, lines: Iterable[bytes]) -> None:
+        """Write entries, each a line of JSON without its end."""
+        text = b"".join(line + b"\n" for line in lines)
+        self._digest.update(text)
+        with self._path.open("ab") as file:
+            file.write(text)
+
+    def activate(self, snapshot: Snapshot) -> None:
+        """Make the copy the current version.
+
+        Raises:
+            SnapshotDamaged: It does not have the hash of the version.
+        """
+        if self._digest.hexdigest() != snapshot.sha256:
+            self._path.unlink(missing_ok=True)
+            raise SnapshotDamaged(snapshot.name)
+        written = Written(path=self._path, sha256=snapshot.sha256, entries=snapshot.entries, filled={})
+        self._snapshots.activate(written, snapshot)
+
+
 class ListSnapshots:
     """The snapshots of the deployment's lists. Every method is blocking."""
 
@@ -104,6 +135,16 @@ class ListSnapshots:
             unless_whole.pop_all()
         sha256 = digest.hexdigest()
         return Written(path=draft, sha256=sha256, entries=census.entries, filled=census.filled)
+
+    def temporary(self) -> TemporaryDirectory[str]:
+        """Return a folder beside the lists, removed with its content at its end."""
+        make_private(self._folder)
+        return TemporaryDirectory(prefix="upload-", dir=self._folder)
+
+    def open_draft(self, name: str) -> SnapshotDraft:
+        """Begin to copy a version; nothing reads it before it is activated."""
+        make_private(self._folder / name)
+        return SnapshotDraft(self, self._folder / name / f"draft-{os.getpid()}-copy")
 
     def discard(self, written: Written) -> None:
         """Remove what was written and may not become current."""

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -21,6 +22,13 @@ REMOVED_AT_ONCE: Final = 50
 
 REST: Final = 4
 """Pause after a transaction, in multiples of its duration: a removal takes a fifth of the writer at most."""
+
+SHARE: Final = 0.01
+"""How much of the writer's time removals take in the long run: fewer than one commit in a hundred waits for
+one, so that none shows in the 99th percentile."""
+
+SAVED_S: Final = 0.5
+"""How much of that share may be saved up: a removal of some thousand rows need not be spread over time."""
 
 Answer = TypeVar("Answer")
 
@@ -42,11 +50,27 @@ DELETE FROM events WHERE seq IN (
 """The newest row of all stays: the next event gets a later number and no earlier time than it."""
 
 
+@dataclass(slots=True)
+class WriterShare:
+    """How long a removal rests, so that it takes no more than its share of the writer's time."""
+
+    share: float = SHARE
+    _paid_until: float = float("-inf")
+    """When the share of the time up to then is as much as removals took."""
+
+    def rest(self, begun: float, ended: float) -> float:
+        """Return the seconds to wait after a transaction that began and ended at these moments."""
+        took = ended - begun
+        self._paid_until = max(self._paid_until, ended - SAVED_S / self.share) + took / self.share
+        return max(took * REST, self._paid_until - ended)
+
+
 class SqliteRecordRemoval(RecordRemoval):
     """One transaction removes a record and its places."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, share: float = SHARE) -> None:
         self._engine = engine
+        self._share = WriterShare(share)
 
     @override
     async def remove(self, records: Sequence[Record]) -> None:
@@ -81,7 +105,7 @@ class SqliteRecordRemoval(RecordRemoval):
         clock = asyncio.get_running_loop().time
         begun = clock()
         answer = await self._engine.write(job)
-        await asyncio.sleep((clock() - begun) * REST)
+        await asyncio.sleep(self._share.rest(begun, clock()))
         return answer
 
 

@@ -1,9 +1,12 @@
 """Tables of the store, each designed for its queries, and migrations of older files."""
 
 import sqlite3
+from datetime import UTC, datetime
 from typing import Final
 
+from app.adapters.shared.columns import from_pairs_text, to_pairs_text
 from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused
+from app.adapters.shared.unlisted_records import LISTED_KINDS, missing_index
 
 APPLICATION_ID: Final = 0x56535452
 """Says in the file's header whose it is ("VSTR")."""
@@ -132,14 +135,27 @@ _VERSION_4: Final = """
 CREATE INDEX evidence_by_age ON evidence (tenant, retention_policy, created_at, evidence_id);
 """
 
+_VERSION_5: Final = ""
+"""No table changes: `_list_ending` lists the records that earlier versions wrote and that end by age."""
+
 OLDEST: Final = 2
 """What went before was never released, and had members and endpoints in the clear: it is refused."""
 
-MIGRATIONS: Final = (_VERSION_2, _VERSION_3, _VERSION_4)
+MIGRATIONS: Final = (_VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
+
+WITH_ENDING_LISTED: Final = OLDEST + MIGRATIONS.index(_VERSION_5)
+"""The version that lists every record that ends by age."""
 
 NEWEST: Final = OLDEST + len(MIGRATIONS) - 1
 """The version this program knows."""
+
+RECORDS_AT_ONCE: Final = 1_000
+"""Records looked at in one statement, so that a migration takes little memory."""
+
+_ENDING: Final = f"""
+SELECT seq, kind, tenant, created_at, id, indexes, body FROM records
+WHERE seq > ? AND kind IN ({", ".join("?" * len(LISTED_KINDS))}) ORDER BY seq LIMIT {RECORDS_AT_ONCE}"""  # noqa: S608 - constants only
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -153,15 +169,36 @@ def migrate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         standing = standing_version(connection)
-        for script in MIGRATIONS[standing - OLDEST + 1 if standing else 0 :]:
+        for version, script in enumerate(MIGRATIONS, OLDEST):
+            if version <= standing:
+                continue
             for statement in _statements(script):
                 connection.execute(statement)
+            if version == WITH_ENDING_LISTED:
+                _list_ending(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {NEWEST}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _list_ending(connection: sqlite3.Connection) -> None:
+    """List what ends by age and was written before there was such a list."""
+    now, after = datetime.now(UTC), 0
+    while rows := connection.execute(_ENDING, (after, *LISTED_KINDS)).fetchall():
+        after = rows[-1][0]
+        for seq, kind, tenant, created_at, record_id, text, body in rows:
+            pairs = from_pairs_text(text)
+            pair = missing_index(kind, tenant, pairs, body, now)
+            if pair is None:
+                continue
+            place = (tenant, pair[1], pair[0], kind, created_at, record_id)
+            connection.execute("INSERT OR IGNORE INTO record_places VALUES (?, ?, ?, ?, ?, ?)", place)
+            connection.execute(
+                "UPDATE records SET indexes = ? WHERE seq = ?", (to_pairs_text((*pairs, pair)), seq)
+            )
 
 
 def standing_version(connection: sqlite3.Connection) -> int:

@@ -1,5 +1,6 @@
 """`/v1/openapi.json` and `/v1/asyncapi.json`: the descriptions of the interface and the decision topic."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -14,10 +15,18 @@ from app.http.responses import json_answer
 
 
 def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endpoint, ...]:
-    """Return the routes and the one that describes them all, including itself."""
+    """Return the routes and the one that describes them all, including itself.
+
+    The document is made when it is first asked for, in a thread: a start needs none.
+    """
+
+    @cache
+    def document() -> bytes:
+        described = [one for one in everything if one.described]
+        return json.dumps(describe(described, base_url), ensure_ascii=False).encode()
 
     async def read(_: Call) -> web.Response:
-        return json_answer(document)
+        return json_answer(await asyncio.to_thread(document))
 
     endpoint = Endpoint(
         method="GET",
@@ -28,17 +37,14 @@ def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endp
         answers={HTTPStatus.OK: Answer("An OpenAPI 3.1 document.", {"type": "object"})},
     )
     everything = (*endpoints, endpoint)
-    described = [one for one in everything if one.described]
-    document = json.dumps(describe(described, base_url), ensure_ascii=False).encode()
     return everything
 
 
 def asyncapi_endpoints() -> tuple[Endpoint, ...]:
     """Return the route as data; its answer never changes while the process lives."""
-    document = _document()
 
     async def read(_: Call) -> web.Response:
-        return json_answer(document)
+        return json_answer(await asyncio.to_thread(_document))
 
     return (
         Endpoint(

@@ -14,7 +14,7 @@ from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handl
 from app.http.headers import wanted
 from app.http.listing import Page, Paging
 from app.http.ports import FrontPorts
-from app.http.responses import JSON, json_answer, json_list
+from app.http.responses import JSON, YAML, json_answer, json_list
 from schemas.audit import AuditAction
 from schemas.base import Frozen, Timestamp
 from schemas.enums import Scope
@@ -45,7 +45,6 @@ from streams.policies.storage import (
 from streams.ports.records import Position, RecordKind
 
 PATH: Final = "/v1/policies"
-YAML: Final = "application/yaml"
 PAGING: Final = Paging(usual=25, most=100)
 ANSWER_S: Final = 10.0
 """How long a request waits for the policy's actor before 503 DECISION_PENDING."""
@@ -241,7 +240,7 @@ def _decoded(text: bytes) -> str:
     return text.decode(encoding)
 
 
-_WAITS: Final = (ProblemCode.DECISION_PENDING, ProblemCode.OVERLOADED)
+WAITS: Final = (ProblemCode.DECISION_PENDING, ProblemCode.OVERLOADED)
 _TEXT: Final = f"The body is the text itself, as `{YAML}` or JSON, of at most 256 KiB. "
 _EVERY_ERROR: Final = (
     "A text with errors is refused with every one of them, each with its rule, pointer, line and column."
@@ -266,7 +265,7 @@ def policy_endpoints(routes: PolicyRoutes) -> tuple[Endpoint, ...]:
             access=MANAGES,
             path_forms=_forms(one),
             text_body=(YAML, JSON),
-            problems=(ProblemCode.POLICY_INVALID, *_WAITS),
+            problems=(ProblemCode.POLICY_INVALID, *WAITS),
             audits=(AuditAction.POLICY_DRAFTED,),
         ),
         Endpoint(
@@ -310,7 +309,7 @@ def _publishes(handler: Handler, suffix: str) -> Endpoint:
             ProblemCode.POLICY_INVALID,
             ProblemCode.API_KEY_NOT_ALLOWED,
             ProblemCode.SECOND_REVIEWER_MUST_DIFFER,
-            *_WAITS,
+            *WAITS,
         ),
         audits=(AuditAction.POLICY_PUBLISHED, AuditAction.POLICY_PROPOSED),
     )
@@ -338,6 +337,9 @@ def _reads(
     )
 
 
+NAME_FORM: Final = {"name": "[a-z][a-z0-9_]{0,47}"}
+
+
 def _forms(path: str) -> dict[str, str]:
-    known = {"name": "[a-z][a-z0-9_]{0,47}", "revision": "[1-9][0-9]{0,8}"}
+    known = NAME_FORM | {"revision": "[1-9][0-9]{0,8}"}
     return {name: form for name, form in known.items() if f"{{{name}}}" in path}

@@ -1,5 +1,6 @@
 """Reference routes: reasons (G12), sandbox subjects (G64), and the pages problems link to (G67)."""
 
+from collections.abc import Iterator
 from html import escape
 from http import HTTPStatus
 from typing import Final
@@ -10,12 +11,16 @@ from app.http.endpoints import Access, Answer, Call, Credential, Endpoint
 from app.http.headers import wanted
 from app.http.problem_texts import TEXT_OF, kebab
 from app.http.responses import JSON, json_answer, json_value
+from app.lists.serving import sandbox_entries
 from schemas.base import Frozen
-from schemas.enums import DecisionOutcome, VerificationStatus
+from schemas.enums import CheckKind, DecisionOutcome, VerificationStatus
+from schemas.lists import EntityKind
 from schemas.problems import STATUS_OF, NotFound, ProblemCode
 from schemas.reason_catalogue import CATALOGUE
 from schemas.reasons import ReasonCode, ReasonEntry
+from schemas.transactions import Chain
 from streams.verification.sandbox import USUAL_REASON, ScenarioName
+from streams.wallets.sandbox import listed_addresses, sandbox_wallets
 
 KNOWN_CALLER: Final = Access(frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}))
 """Any key, whatever its scopes (G91)."""
@@ -41,10 +46,26 @@ class SandboxScenario(Frozen):
     description: str
 
 
+class SandboxListed(Frozen):
+    """An invented entry of the list `sandbox`, which test keys are screened against."""
+
+    entity_id: str
+    kind: EntityKind | None
+    """Null: a wallet."""
+    name: str | None
+    birth_dates: tuple[str, ...] = ()
+    countries: tuple[str, ...] = ()
+    checks: tuple[CheckKind, ...]
+    chain: Chain | None
+    """Of a wallet, like `address`."""
+    address: str | None
+
+
 class SandboxScenarioList(Frozen):
-    """Every scenario the sandbox knows."""
+    """Every scenario the sandbox knows, and whom its list names."""
 
     scenarios: tuple[SandboxScenario, ...]
+    listed: tuple[SandboxListed, ...]
     next_cursor: None = None
 
 
@@ -68,8 +89,37 @@ _OUTCOME_OF: Final = {
 
 
 def scenarios() -> SandboxScenarioList:
-    """Return every scenario with an example."""
-    return SandboxScenarioList(scenarios=tuple(_scenario(name) for name in ScenarioName))
+    """Return every scenario with an example, and every entry of the sandbox's list."""
+    return SandboxScenarioList(
+        scenarios=tuple(_scenario(name) for name in ScenarioName), listed=(*_listed(), *_listed_wallets())
+    )
+
+
+def _listed() -> Iterator[SandboxListed]:
+    for entry in sandbox_entries():
+        yield SandboxListed(
+            entity_id=entry.entity_id,
+            kind=entry.kind,
+            name=entry.names[0],
+            birth_dates=entry.birth_dates,
+            countries=entry.countries,
+            checks=entry.checks or (CheckKind.SANCTIONS,),
+            chain=None,
+            address=None,
+        )
+
+
+def _listed_wallets() -> Iterator[SandboxListed]:
+    for address, (listing, *_) in sandbox_wallets().listings.items():
+        chain = next(chain for chain, one in listed_addresses().items() if one == address)
+        yield SandboxListed(
+            entity_id=listing.entity_id or "",
+            kind=None,
+            name=listing.entity_name,
+            checks=(CheckKind.SANCTIONS,),
+            chain=chain,
+            address=address,
+        )
 
 
 def _scenario(name: ScenarioName) -> SandboxScenario:

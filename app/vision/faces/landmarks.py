@@ -36,12 +36,13 @@ class _Cascade:
     def move(self, values: Floats) -> Floats:
         """Return the sum of the leaves the pixel values lead to."""
         trees, splits = self.thresholds.shape
-        downs = values[self.left] - values[self.right] > self.thresholds
-        rows = np.arange(trees)
+        first = np.arange(0, trees * splits, splits)
         node = np.zeros(trees, np.intp)
         while node[0] < splits:
-            node = 2 * node + 2 - downs[rows, node]
-        total: Floats = self.leaves[rows, node - splits].sum(axis=0)
+            at = first + node  # `take` counts through all trees
+            difference = values.take(self.left.take(at)) - values.take(self.right.take(at))
+            node = 2 * node + 2 - (difference > self.thresholds.take(at))
+        total: Floats = self.leaves[np.arange(trees), node - splits].sum(axis=0)
         return total
 
 
@@ -119,8 +120,8 @@ def _grey(pixels: Pixels, places: Indices) -> Floats:
     height, width = pixels.shape[:2]
     columns, rows = places[:, 0], places[:, 1]
     inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
-    colours = pixels[np.where(inside, rows, 0), np.where(inside, columns, 0)]
-    return np.where(inside, colours.sum(axis=1, dtype=np.int32) // 3, 0).astype(np.float32)
+    red, green, blue = pixels[np.where(inside, rows, 0), np.where(inside, columns, 0)].T.astype(np.int32)
+    return np.where(inside, (red + green + blue) // 3, 0).astype(np.float32)
 
 
 class _Numbers:

@@ -8,11 +8,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from schemas.lists import ENTRY_MODEL, ListEntry, ListKind
+from schemas.lists import ENTRY_MODEL, ListEntry, ListKind, entry_key
 from streams.lists.formats.reading import utf8_text
 
 _MOST_ERRORS: Final = 100
 _MOST_LINE_CHARS: Final = 1_000_000
+_MOST_PARTS: Final = 2_000_000
+"""Objects and arrays of a JSON document, which are all in memory at one time; eight for each entry."""
 _MANY: Final = frozenset(
     {"names", "weak_names", "birth_dates", "countries", "addresses", "wallets", "programs", "checks"}
 )
@@ -62,21 +64,15 @@ def read_entries(file: BinaryIO, form: TextForm, kind: ListKind, most: int) -> l
         except ValidationError as error:
             errors += _errors_of(error, position, line)
         else:
-            if _key(entry) in seen:
+            if entry_key(entry) in seen:
                 errors.append(EntryError(f"/entries/{position}", line, "this entry stands twice"))
-            seen.add(_key(entry))
+            seen.add(entry_key(entry))
             entries.append(entry)
         if len(errors) >= _MOST_ERRORS:
             break
     if errors:
         raise EntriesInvalid(errors[:_MOST_ERRORS])
     return entries
-
-
-def _key(entry: ListEntry) -> str:
-    """Return what tells an entry from the others of its list."""
-    fields = entry.model_dump(mode="json")
-    return str(fields.get("entity_id") if "names" in fields else fields.get("value") or fields.get("address"))
 
 
 def _errors_of(error: ValidationError, position: int, line: int | None) -> Iterator[EntryError]:
@@ -102,8 +98,11 @@ def _ndjson(file: BinaryIO) -> Iterator[tuple[int | None, Any]]:
 
 
 def _json(file: BinaryIO) -> Iterator[tuple[int | None, Any]]:
+    text = utf8_text(file).read()
+    if text.count("{") + text.count("[") > _MOST_PARTS:
+        raise EntriesInvalid([EntryError("/entries", None, "there are too many objects and arrays")])
     try:
-        document = json.loads(utf8_text(file).read())
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise EntriesInvalid([EntryError("", None, "this is no JSON")]) from None
     entries = document.get("entries") if isinstance(document, dict) else None

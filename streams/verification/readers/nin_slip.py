@@ -34,7 +34,8 @@ LABELS: Final[LabelWords] = {
     "first_name": ("FIRSTNAME",),
     "middle_name": ("MIDDLENAME",),
     "given_names": ("GIVENNAME",),
-    "gender": ("GENDER", "SEX", "SEXE", "SEXISEXE", "SEXVSEXE"),  # a slash may be read as a letter
+    # a slash may be read as a letter or not at all, and motion makes an N of an X
+    "gender": ("GENDER", "SEX", "SEXE", "SEXISEXE", "SEXVSEXE", "SENSENE"),
     "date_of_birth": ("DATEOFBIRTH",),
     "": ("ISSUEDATE", "NATIONALIDENTIFICATIONNUMBER", "NOTE", "ADDRESS"),
 }

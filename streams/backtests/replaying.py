@@ -1,0 +1,107 @@
+"""Decide the stored transactions of a span again by another text, and compare (G115).
+
+It only reads: features are computed anew from the stored transactions, check results and what lasted of the
+subject are as they were, and earlier transactions count with the answer that was given.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from schemas.backtests import BacktestProgress, BacktestResult, StoredBacktest
+from schemas.policies import FeatureKey, FeatureValue, RuleMode
+from schemas.transactions import TransactionRequest
+from streams.backtests.past import Decided, StoredSpan
+from streams.backtests.rows import Key, SpanRows
+from streams.backtests.tally import Tally
+from streams.policies.compiling import CompiledPolicy
+from streams.ports.stores import Stores
+from streams.transactions.comparing import Past, decide_again, hits_of, is_unknown
+from streams.transactions.features import values
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.row import VelocityEvent
+from streams.transactions.scenarios import scenario_for
+from streams.transactions.velocity import REBUILT_FROM, event_of
+from streams.verification.records import Index, by_mode, by_subject
+
+EVERY_S: Final = 1.0
+"""Between two reports of the progress."""
+
+Tell = Callable[[BacktestProgress], None]
+
+
+@dataclass(slots=True)
+class Replay:
+    """One run of a backtest."""
+
+    stores: Stores
+    hashes: KeyedHashes
+    policy: CompiledPolicy
+    job: StoredBacktest
+    tell: Tell = lambda _: None
+    _rows: SpanRows = field(default_factory=SpanRows)
+
+    async def run(self) -> BacktestResult:
+        """Return how the text decides the transactions of the span.
+
+        Raises:
+            StoreUnavailable: The transactions cannot be read for now.
+        """
+        rules = self.policy.document.rules
+        tally = Tally(rule.id for rule in rules if rule.mode is not RuleMode.DISABLED)
+        job = self.job
+        span = StoredSpan(self.stores, job.tenant_id, self._index(), job.since - REBUILT_FROM, job.until)
+        self.tell(BacktestProgress(total=None))
+        starts, total = await span.pages(job.since)
+        done, reported_at = 0, time.monotonic()
+        async for one in span.oldest_first(starts):
+            event = event_of(self.hashes, job.tenant_id, one.request, one.outcome)
+            if one.decided is not None and one.record.created_at >= job.since:
+                done += 1
+                if job.subject_id in (None, one.request.subject_id):
+                    self._decide(one.decided, event, tally)
+            for key in self._keys(one.request):
+                self._rows.add(key, one.record.id, event)
+            if time.monotonic() - reported_at >= EVERY_S:
+                self.tell(BacktestProgress(done=done, total=total))
+                reported_at = time.monotonic()
+        self.tell(BacktestProgress(done=done, total=total))
+        return tally.result
+
+    def _decide(self, one: Decided, event: VelocityEvent, tally: Tally) -> None:
+        request = one.parts.request
+        past = Past.of(one.parts, scenario_for(request.subject_id, livemode=self.job.livemode))
+        decided = decide_again(self.policy, past, self._features(request, event))
+        if is_unknown(self.policy, past, decided, one.parts.rules):
+            tally.unknown += 1
+        tally.add(
+            one.stored.transaction.transaction_id,
+            one.stored.decisions[0].decision,
+            decided.decision,
+            hits_of(decided.rules),
+            hits_of(one.parts.rules),
+        )
+
+    def _features(self, request: TransactionRequest, event: VelocityEvent) -> dict[str, FeatureValue]:
+        found = {feature.name: FeatureValue(None) for feature in self.policy.features}
+        for key in self._keys(request):
+            own = [feature for feature in self.policy.features if feature.key is key[0]]
+            found |= values(own, self._rows.row(key), event)
+        return found
+
+    def _index(self) -> Index:
+        """Return the shortest list that holds every transaction that the text's features count."""
+        job, kinds = self.job, {feature.key for feature in self.policy.features}
+        if job.subject_id is not None and kinds <= {FeatureKey.SUBJECT_ID}:
+            return by_subject(job.livemode, job.subject_id)
+        return by_mode(job.livemode)
+
+    def _keys(self, request: TransactionRequest) -> Iterator[Key]:
+        """Yield the keys of a transaction that the text's features look at."""
+        for kind in dict.fromkeys(feature.key for feature in self.policy.features):
+            found: object = request
+            for name in kind.split("."):
+                found = getattr(found, name, None)
+            if isinstance(found, str):
+                yield kind, found

@@ -1,0 +1,164 @@
+"""Decide by another text what was decided: beside the decision, or from what was stored; pure (G115)."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from schemas.policies import Feature, FeatureKey, FeatureValue, RuleOutcome
+from schemas.policy_documents import PolicyDocument
+from schemas.transaction_decisions import (
+    CheckOutcome,
+    Circumstances,
+    ScreenedTarget,
+    SealedParts,
+    ShadowOutcome,
+    ShownCheck,
+    ShownRule,
+)
+from schemas.transactions import TransactionRequest
+from streams.policies.compiling import CompiledPolicy, ValueLists
+from streams.transactions.features import values
+from streams.transactions.fields import fields_of
+from streams.transactions.identity import IDENTITY_FIELDS
+from streams.transactions.row import VelocityEvent, VelocityRow
+from streams.transactions.rules import Decided, SubjectState, decide
+from streams.verification.sandbox import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A decision, what it was made from, and what another text would have decided."""
+
+    decided: Decided
+    circumstances: Circumstances | None = None
+    shadow: ShadowOutcome | None = None
+
+
+class AskedList:
+    """A list of values that remembers what it was asked."""
+
+    def __init__(self, members: Container[str]) -> None:
+        self._members = members
+        self.answers: dict[str, bool] = {}
+
+    def __contains__(self, value: object) -> bool:
+        """Return whether the value is on the list."""
+        if not isinstance(value, str):
+            return False
+        self.answers[value] = value in self._members
+        return self.answers[value]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A stored transaction as another text sees it."""
+
+    request: TransactionRequest
+    checks: tuple[ShownCheck, ...] = ()
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    scenario: Scenario | None = None
+
+    @classmethod
+    def of(cls, parts: SealedParts, scenario: Scenario | None) -> "Past":
+        """Return what was stored of a transaction."""
+        return cls(parts.request, parts.checks, parts.circumstances or Circumstances(), scenario)
+
+    @property
+    def lists(self) -> ValueLists:
+        """The values that each list was found to have."""
+        return {
+            name: frozenset(value for value, is_on in answers.items() if is_on)
+            for name, answers in self.circumstances.lists.items()
+        }
+
+
+def decide_again(
+    policy: CompiledPolicy, past: Past, features: Mapping[str, FeatureValue], lists: ValueLists | None = None
+) -> Decided:
+    """Return what the text decides, by check results and circumstances as they were.
+
+    Without `lists` each list has the values that it was found to have then.
+    """
+    then = past.circumstances
+    checks = checks_for(policy.document, past.checks)
+    state = SubjectState(then.suspended, then.stream_ended, then.advisory, past.scenario)
+    fields = fields_of(past.request, checks) | then.fields
+    return decide(policy, fields, features, checks, state, past.lists if lists is None else lists)
+
+
+def features_beside(
+    policy: CompiledPolicy,
+    published: CompiledPolicy,
+    known: Mapping[str, FeatureValue],
+    row: VelocityRow,
+    event: VelocityEvent,
+) -> dict[str, FeatureValue]:
+    """Return the features of a text that runs beside the published one, over the same row.
+
+    Those of other keys than the row's are taken from the published text, where it has the same ones.
+    """
+    own = [one for one in policy.features if one.key is FeatureKey.SUBJECT_ID]
+    same = {_definition(one): known[one.name] for one in published.features if one.name in known}
+    others = {
+        one.name: same.get(_definition(one), FeatureValue(None, exact=False))
+        for one in policy.features
+        if one.key is not FeatureKey.SUBJECT_ID
+    }
+    return {**values(own, row, event), **others}
+
+
+def _definition(feature: Feature) -> Feature:
+    return feature.model_copy(update={"name": ""})
+
+
+def outcome_of(policy: CompiledPolicy, decided: Decided) -> ShadowOutcome:
+    """Return a decision of another text as it is shown."""
+    return ShadowOutcome(
+        revision=policy.revision or None,
+        sha256=policy.sha256,
+        decision=decided.decision,
+        risk_score=decided.risk_score,
+        rules=hits_of(decided.rules),
+    )
+
+
+def hits_of(rules: Iterable[ShownRule]) -> tuple[str, ...]:
+    """Return the rules that hit, those of mode SHADOW among them."""
+    return tuple(rule.id for rule in rules if rule.result is RuleOutcome.HIT)
+
+
+def is_unknown(policy: CompiledPolicy, past: Past, decided: Decided, before: Sequence[ShownRule]) -> bool:
+    """Return whether the text named a check, field or list that was not looked at then."""
+    if past.scenario is not None:
+        return False
+    request, made = past.request, {(one.check, one.target) for one in past.checks}
+    for check in policy.document.checks:
+        for target in check.targets:
+            is_made = (check.check, ScreenedTarget(target)) in made
+            if getattr(request, target) is not None and not is_made:
+                return True
+    if request.wallet is not None and all(target is not ScreenedTarget.WALLET for _, target in made):
+        return True
+    if not past.circumstances.fields.keys() >= IDENTITY_FIELDS.intersection(policy.names):
+        return True
+    return not _unloaded(decided.rules) <= _unloaded(before)
+
+
+def _unloaded(rules: Iterable[ShownRule]) -> set[str]:
+    return {name for rule in rules if rule.result is RuleOutcome.ERROR for name in rule.missing}
+
+
+def checks_for(document: PolicyDocument, made: Sequence[ShownCheck]) -> tuple[ShownCheck, ...]:
+    """Return the results for the checks of a text; one that was not made is NOT_EVALUATED.
+
+    A result stays what it was by the thresholds it was made with; what it asks for is the text's choice. The
+    wallet's row stays whole.
+    """
+    found = {(one.check, one.target): one for one in made}
+    results = []
+    for check in document.checks:
+        for place in check.targets:
+            target = ScreenedTarget(place)
+            none = ShownCheck(check=check.check, target=target, result=CheckOutcome.NOT_EVALUATED)
+            one = found.get((check.check, target), none)
+            results.append(one.model_copy(update={"decision": None}))
+    return (*results, *(one for one in made if one.target is ScreenedTarget.WALLET))
