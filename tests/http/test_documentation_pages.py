@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 from markupsafe import escape
+from typing_extensions import override
 
 from app.web.documentation.pages import DRAWN, FIRST, address_of, names, navigation, page, source
 from app.web.documentation.search import MAX_BYTES
@@ -29,6 +30,7 @@ class Seen(HTMLParser):
         self.forms: set[tuple[str | None, str | None]] = set()
         self.index = ""
 
+    @override
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note links, ids, forms, and what the policy of the pages would refuse."""
         given = dict(attrs)

@@ -79,7 +79,9 @@ def loaded_with(script: str) -> set[str]:
     while waiting:
         name = waiting.pop()
         named.add(name)
-        found = re.findall(r'(?:from |await import\()"\./([^"]+)"', site().assets.by_name[name].content.decode())
+        found = re.findall(
+            r'(?:from |await import\()"\./([^"]+)"', site().assets.by_name[name].content.decode()
+        )
         waiting |= {*found} - named
     return named
 

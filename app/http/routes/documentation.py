@@ -1,4 +1,4 @@
-"""`/docs`: the documentation, drawn from the packaged pages and from what the service knows of itself (P1)."""
+"""`/docs`: the documentation, from the packaged pages and from what the service knows of itself (P1)."""
 
 import asyncio
 import gzip

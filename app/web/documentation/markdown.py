@@ -79,17 +79,17 @@ def _plain(token: Token) -> str:
 
 def _lead(children: Sequence[Token], address: Address) -> None:
     """Give the links of a line their place on the site."""
-    kept: list[bool] = []
+    leading: list[bool] = []
     for child in children:
         if child.type == "link_open":
             place = address(str(child.attrGet("href")))
-            kept.append(place is not None)
+            leading.append(place is not None)
             child.hidden = place is None
             child.attrSet("href", place or "")
             if place and "://" in place:
                 child.attrSet("rel", "noreferrer")
         elif child.type == "link_close":
-            child.hidden = not kept.pop()
+            child.hidden = not leading.pop()
 
 
 @cache

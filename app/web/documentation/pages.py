@@ -57,7 +57,7 @@ def address_of(name: str) -> str:
 def source(name: str) -> str:
     """Return the Markdown of a page; the first one is the README, which is part of the package's metadata."""
     if name == FIRST:
-        return str(metadata("veristream").get_payload()).lstrip()
+        return str(metadata("veristream").json["description"]).lstrip()
     return (files("app") / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 

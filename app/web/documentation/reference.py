@@ -23,6 +23,7 @@ CREDENTIALS: Final = {
 MAX_WORDS: Final = 12
 """Values of an enumeration that are listed in the row of a field; longer ones are listed once, below."""
 
+_NOTHING: Final[Json] = {}
 _MODEL: Final = "#/components/schemas/"
 PROBLEM: Final = "application/problem+json"
 
@@ -128,7 +129,7 @@ def _family(document: Json, tag: Json) -> Family:
 def _operation(document: Json, path: str, method: str, one: Json) -> Operation:
     models = document["components"]["schemas"]
     schemes = [name for choice in one.get("security", ()) for name in choice]
-    media_type, content = next(iter(one.get("requestBody", {}).get("content", {}).items()), ("", {}))
+    media_type, content = next(iter(one.get("requestBody", {}).get("content", {}).items()), ("", _NOTHING))
     return Operation(
         method=method.upper(),
         path=path,
@@ -159,7 +160,7 @@ def _outcome(status: str, answer: Json, models: Json) -> Outcome:
     if PROBLEM in content:
         codes = re.findall(r"[A-Z][A-Z_]+", answer["description"])
         return Outcome(status, Markup(), tuple(codes))
-    media_type, form = next(iter(content.items()), ("", {}))
+    media_type, form = next(iter(content.items()), ("", _NOTHING))
     kind = None
     if form:
         kind = (
