@@ -8,9 +8,10 @@ from functools import partial
 import faust
 
 from app.adapters.security.crypto import Keys, Purpose
+from streams.dispositions.records import StoredDispositions
 from streams.lists.loaded import ListStates
 from streams.ports.events import EventPublisher
-from streams.ports.screening import Screening, Suppressions
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores, WorkingState
 from streams.runtime.guard import Guard
 from streams.runtime.producer import LogWriter
@@ -46,7 +47,7 @@ class TransactionAgents:
     screening: Screening
     wallet_lists: WalletLists
     counters: TransactionCounters
-    suppressions: Suppressions
+    suppressions: StoredDispositions
     lists: ListStates
 
     def register(self, app: faust.App) -> None:
@@ -75,6 +76,7 @@ class TransactionAgents:
             KeyedFeatures(hashes, self.ask_key, self.writer.write, self.clock, self.counters.key_questions),
             counters=self.counters,
             lists=self.lists,
+            suppressions=self.suppressions,
         )
 
 

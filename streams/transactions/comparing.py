@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemas.policies import Feature, FeatureKey, FeatureValue, RuleOutcome
+from schemas.policies import Feature, FeatureKey, FeatureValue, FieldValue, RuleOutcome
 from schemas.policy_documents import PolicyDocument
 from schemas.transaction_decisions import (
     CheckOutcome,
@@ -80,9 +80,21 @@ def decide_again(
     """
     then = past.circumstances
     checks = checks_for(policy.document, past.checks)
-    state = SubjectState(then.suspended, then.stream_ended, then.advisory, past.scenario)
+    state = SubjectState(then.suspended, then.stream_ended, then.advisory, past.scenario, then.suppressed)
     fields = fields_of(past.request, checks) | then.fields
     return decide(policy, fields, features, checks, state, past.lists if lists is None else lists)
+
+
+def circumstances_of(state: SubjectState, read: Mapping[str, FieldValue], after: str) -> Circumstances:
+    """Return what is stored of the state that a decision was made in."""
+    return Circumstances(
+        suspended=state.suspended,
+        stream_ended=state.stream_ended,
+        advisory=state.advisory,
+        fields=dict(read),
+        suppressed=dict(state.suppressed),
+        after=after,
+    )
 
 
 def features_beside(
