@@ -50,6 +50,8 @@ class DeploymentLists:
         self._served: dict[str, str] = {}
         self._damaged_until: dict[str, float] = {}
         """When a damaged list is read again, monotonic: another process may have replaced it meanwhile."""
+        self._known = storage is None
+        """Whether it was read which lists there are."""
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
 
@@ -72,6 +74,8 @@ class DeploymentLists:
 
     async def probe(self) -> str | None:
         """Return which lists cannot be read and were not before, or None; their checks are ERROR (G134)."""
+        if not self._known:
+            return "which there are could not be read from the store yet"
         missing = sorted(self.lists.missing)
         return f"cannot be read: {', '.join(missing)}; load it again" if missing else None
 
@@ -85,6 +89,7 @@ class DeploymentLists:
         if self._storage is not None:
             try:
                 await copy_missing(self._storage, self._snapshots)
+                self._known = True
             except StoreUnavailable:
                 log.warning("lists.read_failed")  # what this machine has is served
         try:
@@ -145,10 +150,10 @@ def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figu
     """Return the entries and the age of each of the deployment's lists."""
 
     def entries() -> dict[str, float]:
-        return {one.name: len(one.index) for one in _published(lists)}
+        return {one.name: len(one.index) for one in published(lists)}
 
     def ages() -> dict[str, float]:
-        return {one.name: (clock() - one.loaded_at).total_seconds() for one in _published(lists)}
+        return {one.name: (clock() - one.loaded_at).total_seconds() for one in published(lists)}
 
     return [
         Figure(
@@ -161,7 +166,8 @@ def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figu
     ]
 
 
-def _published(lists: LoadedLists) -> list[LoadedList]:
+def published(lists: LoadedLists) -> list[LoadedList]:
+    """Return the lists that the operator loaded."""
     return [one for one in lists.current.values() if one.owner is None and one.name != SANDBOX]
 
 
