@@ -61,5 +61,7 @@ async def open_lists(
                 served.look_now()
             current.forget(tenant_id)
 
-        await stack.enter_async_context(ListChanges(access, deployment.record_keys, forget))
+        changes = ListChanges(access, deployment.record_keys, forget)
+        served.is_told = changes.listening.is_set
+        await stack.enter_async_context(changes)
         yield ProcessLists(snapshots, storage, served, current, announcing(writer, forget))

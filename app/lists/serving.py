@@ -24,7 +24,10 @@ from streams.runtime.supervisor import Figure
 log = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S: Final = 2.0
-"""A new version serves within five seconds everywhere (G116)."""
+"""A new version serves within five seconds everywhere (G116), where no notice says that there is one."""
+
+_TOLD_LOOK_EVERY_S: Final = 30.0
+"""The same where notices are read: only one that was never written is found so late."""
 
 _DAMAGED_PAUSE_S: Final = 30.0
 
@@ -52,6 +55,8 @@ class DeploymentLists:
         """When a damaged list is read again, monotonic: another process may have replaced it meanwhile."""
         self._known = storage is None
         """Whether it was read which lists there are."""
+        self.is_told: Callable[[], bool] = lambda: False
+        """Whether notices of new versions are read."""
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
 
@@ -67,8 +72,9 @@ class DeploymentLists:
     async def watch(self) -> None:
         """Look for new versions, until cancelled."""
         while True:
+            every_s = _TOLD_LOOK_EVERY_S if self.is_told() else _LOOK_EVERY_S
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), _LOOK_EVERY_S)
+                await asyncio.wait_for(self._look.wait(), every_s)
             self._look.clear()
             await self.refresh()
 
