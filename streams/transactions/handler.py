@@ -199,7 +199,7 @@ class ScreenTransactions:
         policy = await self._policies(command.tenant_id)
         lists = await self._lists.state_of(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
-        features = () if policy.compiled is None or scenario is not None else policy.compiled.features
+        features = () if scenario is not None else policy.asked_of_keys
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
         judged = await self._judge(context, request, policy, earlier, standing, scenario)
@@ -264,7 +264,7 @@ class ScreenTransactions:
         shadow = None
         if policy.shadow is not None:
             past = Past(request, checks, circumstances)
-            beside = features_beside(policy.shadow, compiled, features, earlier.row, event)
+            beside = features_beside(policy.shadow, compiled, earlier, event)
             shadow = outcome_of(policy.shadow, decide_again(policy.shadow, past, beside, lists))
         asked = {name: one.answers for name, one in lists.items()}
         return Judged(decided, circumstances.model_copy(update={"lists": asked}), shadow)
