@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import faust
 
@@ -78,6 +79,21 @@ class TransactionAgents:
             lists=self.lists,
             suppressions=self.suppressions,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesProbe:
+    """Shows on `/readyz` how many tenants' payments wait for a policy that loads; no other tenant's do."""
+
+    counters: TransactionCounters
+
+    async def __call__(self) -> str | None:
+        """Return None: a tenant's policy makes no process unusable for the others."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return how many published policies do not load any more; doctor names the tenants."""
+        return {"unavailable": len(self.counters.without_policy)}
 
 
 def transaction_figures(counters: TransactionCounters) -> list[Figure]:

@@ -22,7 +22,7 @@ from app.composition.engines import open_chosen_engines
 from app.composition.lists import ProcessLists, open_lists
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, new_id, now
-from app.composition.transactions import transaction_figures
+from app.composition.transactions import PoliciesProbe, transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
 from app.kafka.key_requests import KeyRequests
@@ -163,6 +163,7 @@ def _show(worker: Worker, around: AgentDependencies, lists: ProcessLists | None,
     if lists is not None:
         worker.figures += list_figures(lists.deployment.lists, now)
         worker.figures += transaction_figures(around.transaction_counters)
+        worker.probes["policies"] = PoliciesProbe(around.transaction_counters)
         worker.probes["lists"] = ListsProbe(lists.deployment, now)
     if around.engines is not None and around.engines.load is not None:
         worker.figures.append(times)

@@ -197,6 +197,7 @@ class ScreenTransactions:
         row = await self._rows.load(command, subject_id, now)
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
+        self._counters.note_policy(command.tenant_id, loads=policy.compiled is not None)
         lists = await self._lists.state_of(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
         features = () if scenario is not None else policy.asked_of_keys

@@ -35,6 +35,10 @@ _READINESS: Final = {
                     "status": {"enum": ["up", "down"]},
                     "cause": {"type": "string"},
                     "lists": {"type": "object", "additionalProperties": _LIST},
+                    "unavailable": {
+                        "type": "integer",
+                        "description": "Tenants whose published policy does not load any more.",
+                    },
                 },
                 "required": ["status"],
             },
