@@ -104,8 +104,8 @@ class ChangeLists:
             StoreUnavailable: The outcome is unknown; the same request may be sent again.
         """
         lines = [_line(entry) for entry in entries]
-        use = _use_of(key, f"{form.kind}|{form.check}|{form.category}".encode(), *lines)
-        first = await self._answered(tenant_id, use)
+        use = use_of(key, f"{form.kind}|{form.check}|{form.category}".encode(), *lines)
+        first = await self.answered(tenant_id, use)
         if first is not None:
             return first
         await self.require_free(tenant_id, name, form.kind)
@@ -129,7 +129,7 @@ class ChangeLists:
             StoreUnavailable: The outcome is unknown; the same request may be sent again.
         """
         removed = "\n".join(sorted(remove)).encode()
-        use = _use_of(key, removed, *(_line(entry) for entry in add))
+        use = use_of(key, removed, *(_line(entry) for entry in add))
         return await retry_conflicts(lambda: self._patch(tenant_id, name, add, remove, actor, use))
 
     async def delete(self, tenant_id: TenantId, name: str, actor: Actor) -> None:
@@ -163,7 +163,7 @@ class ChangeLists:
         place = self._new_id("lst")
         return await self.storage.write(tenant_id, place, lines, to_milliseconds(self._clock()))
 
-    async def _answered(self, tenant_id: TenantId, use: KeyUse | None) -> Changed | None:
+    async def answered(self, tenant_id: TenantId, use: KeyUse | None) -> Changed | None:
         """Return what the key's first request was answered with, or None before its first use.
 
         Raises:
@@ -188,7 +188,7 @@ class ChangeLists:
         actor: Actor,
         use: KeyUse | None,
     ) -> Changed:
-        first = await self._answered(tenant_id, use)
+        first = await self.answered(tenant_id, use)
         if first is not None:
             return first
         lists, version = await self.storage.load(tenant_id)
@@ -203,7 +203,7 @@ class ChangeLists:
         actor: Actor,
         use: KeyUse | None,
     ) -> Changed:
-        first = await self._answered(tenant_id, use)
+        first = await self.answered(tenant_id, use)
         if first is not None:
             return first
         lists, version = await self.storage.load(tenant_id)
@@ -279,7 +279,7 @@ class ChangeLists:
         )
         record = lists_record(tenant_id, after, version + 1, now)
         events = () if stored is None else (_event(tenant_id, stored, now, version + 1),)
-        records = (record, *_answer_records(tenant_id, use, stored, now))
+        records = (record, *answer_records(tenant_id, use, stored, now))
         committed = await self._commit(Change(tenant_id, records, (row,), events))
         if not committed.won:
             raise Conflict(LISTS_ID)
@@ -287,7 +287,7 @@ class ChangeLists:
         await self._announce(ListChanged(tenant_id=tenant_id, list=name, version=version_now))
 
 
-def _use_of(key: str | None, *parts: bytes) -> KeyUse | None:
+def use_of(key: str | None, *parts: bytes) -> KeyUse | None:
     """Return the use of a key for a request of these parts."""
     if key is None:
         return None
@@ -297,7 +297,7 @@ def _use_of(key: str | None, *parts: bytes) -> KeyUse | None:
     return KeyUse(key, digest.hexdigest())
 
 
-def _answer_records(
+def answer_records(
     tenant_id: TenantId, use: KeyUse | None, stored: StoredList | None, now: datetime
 ) -> tuple[Record, ...]:
     """Return the record by which a repeated request finds its answer; none without a key."""

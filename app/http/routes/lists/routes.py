@@ -106,7 +106,7 @@ class ListRoutes:
         await self.ports.lists.require_free(call.tenant_id, name, form.kind)
         entries = await read_list(call, self.bodies, form.kind)
         changed = await self.ports.lists.replace(
-            call.tenant_id, name, form, entries, call.actor, _key_of(call)
+            call.tenant_id, name, form, entries, call.actor, key_of(call, call.tenant_id)
         )
         if changed.created:
             body = show_list(changed.stored, ListOwner.TENANT).to_bytes()
@@ -122,7 +122,7 @@ class ListRoutes:
             raise NotFound(name)
         entries = added_entries(body, stored.kind)
         changed = await self.ports.lists.patch(
-            call.tenant_id, name, entries, frozenset(body.remove), call.actor, _key_of(call)
+            call.tenant_id, name, entries, frozenset(body.remove), call.actor, key_of(call, call.tenant_id)
         )
         return _answer(changed)
 
@@ -142,12 +142,12 @@ class ListRoutes:
         raise NotFound(name)
 
 
-def _key_of(call: Call) -> str | None:
+def key_of(call: Call, owner: TenantId) -> str | None:
     """Return the id of the record with the answer to the request's Idempotency-Key; None without one."""
     key, endpoint = idempotency_key(call.request), call.endpoint
     if key is None or endpoint is None:
         return None
-    return derive_id("lsk", call.tenant_id, f"{endpoint.method} {call.request.path}", key)
+    return derive_id("lsk", owner, f"{endpoint.method} {call.request.path}", key)
 
 
 def _answer(changed: Changed) -> web.Response:
@@ -207,7 +207,7 @@ _FORM_OF_LIST: Final = (
     ),
     Parameter("category", "A word of your own for the list.", {"type": "string", "maxLength": 256}),
 )
-_KEY: Final = Parameter(
+LIST_KEY: Final = Parameter(
     IDEMPOTENCY,
     "1 to 255 printable ASCII characters, quoted or bare; the same key changes the list once, and its later "
     "requests are answered as the first was, with `Idempotent-Replayed: true`.",
@@ -245,7 +245,7 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
                 HTTPStatus.OK: Answer("The list, replaced; or the first answer again.", ScreeningList),
                 HTTPStatus.CREATED: Answer("The list, made.", ScreeningList, headers=LOCATION),
             },
-            headers=(_KEY,),
+            headers=(LIST_KEY,),
             family=FAMILY,
             access=MANAGES,
             path_forms=forms,
@@ -267,7 +267,7 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
             handler=routes.patch,
             summary="Add and remove entries",
             answers={HTTPStatus.OK: Answer("The list; or the first answer again.", ScreeningList)},
-            headers=(_KEY,),
+            headers=(LIST_KEY,),
             family=FAMILY,
             access=MANAGES,
             path_forms=forms,
