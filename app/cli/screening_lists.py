@@ -200,7 +200,7 @@ async def _fetch_all(
 
 @asynccontextmanager
 async def _publishing(settings: Settings) -> "AsyncIterator[PublishList]":
-    """Open what loads lists; processes that run are told, or see within half a minute that one is new."""
+    """Open what loads lists; processes that run are notified, or find it within half a minute."""
     from app.adapters.files.list_snapshots import ListSnapshots
     from app.composition.stores import new_id, now, open_existing
     from app.lists.publishing import PublishList

@@ -71,6 +71,6 @@ async def open_lists(
             current.forget(tenant_id)
 
         changes = ListChanges(access, deployment.record_keys, forget)
-        served.is_told = changes.listening.is_set
+        served.is_notified = changes.listening.is_set
         await stack.enter_async_context(changes)
         yield ProcessLists(snapshots, storage, served, current, announcing(writer, forget))

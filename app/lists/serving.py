@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 _LOOK_EVERY_S: Final = 2.0
 """A new version serves within five seconds everywhere (G116), where no notice says that there is one."""
 
-_TOLD_LOOK_EVERY_S: Final = 30.0
+_NOTIFIED_LOOK_EVERY_S: Final = 30.0
 """The same where notices are read: only one that was never written is found so late."""
 
 _DAMAGED_PAUSE_S: Final = 30.0
@@ -55,7 +55,7 @@ class DeploymentLists:
         """When a damaged list is read again, monotonic: another process may have replaced it meanwhile."""
         self._known = storage is None
         """Whether it was read which lists there are."""
-        self.is_told: Callable[[], bool] = lambda: False
+        self.is_notified: Callable[[], bool] = lambda: False
         """Whether notices of new versions are read."""
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
@@ -72,7 +72,7 @@ class DeploymentLists:
     async def watch(self) -> None:
         """Look for new versions, until cancelled."""
         while True:
-            every_s = _TOLD_LOOK_EVERY_S if self.is_told() else _LOOK_EVERY_S
+            every_s = _NOTIFIED_LOOK_EVERY_S if self.is_notified() else _LOOK_EVERY_S
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), every_s)
             self._look.clear()

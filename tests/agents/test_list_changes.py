@@ -27,7 +27,7 @@ MOST_WAIT_S = 60.0
 
 
 class Heard:
-    """The tenants whose lists a process was told to read again."""
+    """The tenants whose lists a process was notified to read again."""
 
     def __init__(self) -> None:
         self.tenants: asyncio.Queue[TenantId] = asyncio.Queue()
@@ -66,8 +66,8 @@ async def test_forged_and_unreadable_notices_are_counted_and_not_believed(
     broker: Broker, writer: LogWriter
 ) -> None:
     heard, access = Heard(), LogAccess(broker.address)
-    stranger = RecordKeys(RootKey(b"s" * 32).derive)
-    async with ListChanges(access, KEYS, heard) as changes, LogWriter(access, stranger) as forger:
+    others = RecordKeys(RootKey(b"s" * 32).derive)
+    async with ListChanges(access, KEYS, heard) as changes, LogWriter(access, others) as forger:
         assert await heard.next() == PLATFORM
         await announcing(forger, lambda _: None)(notice(TenantId("ten_forged")))
         await writer.write(Outgoing(Topic.LIST_CHANGES, b"x", b"{", partition=0))
@@ -87,7 +87,7 @@ async def test_a_reader_hears_again_when_the_broker_is_back(tmp_path: Path) -> N
             assert await heard.next() == PLATFORM
         async with open_broker(tmp_path / "broker", port=port), LogWriter(access, KEYS) as writer:
             await announcing(writer, lambda _: None)(notice())
-            while await heard.next() != ACME:  # it may begin anew, and is then told to look at all
+            while await heard.next() != ACME:  # it may begin anew, and then looks at all
                 pass
 
 

@@ -149,13 +149,13 @@ async def test_a_shadow_counts_by_devices_though_the_published_text_does_not(
     counted = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
     await put(lead, STRICTER)
     await publish(lead)
-    kept = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
+    published = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
     await lead.ask("DELETE", SHADOW)
     after = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
 
     assert [one["shadow"]["decision"] for one in shown] == ["ALLOW", "BLOCK", "ALLOW"]
     assert [one["decision"] for one in shown] == ["ALLOW"] * 3
-    assert (list(counted), list(kept), list(after)) == (["device.id"], ["device.id"], [])
+    assert (list(counted), list(published), list(after)) == (["device.id"], ["device.id"], [])
 
 
 async def test_what_cannot_run_beside_is_refused(front: Front, lead: SignedIn) -> None:
