@@ -27,7 +27,7 @@ _LOOK_EVERY_S: Final = 2.0
 """A new version serves within five seconds everywhere (G116), where no notice says that there is one."""
 
 _NOTIFIED_LOOK_EVERY_S: Final = 30.0
-"""The same where notices are read: only one that was never written is found so late."""
+"""The same where notices are read and no list is missing: only what no notice says is found so late."""
 
 _DAMAGED_PAUSE_S: Final = 30.0
 
@@ -72,7 +72,8 @@ class DeploymentLists:
     async def watch(self) -> None:
         """Look for new versions, until cancelled."""
         while True:
-            every_s = _NOTIFIED_LOOK_EVERY_S if self.is_notified() else _LOOK_EVERY_S
+            quiet = self.is_notified() and self._known and not self.lists.missing
+            every_s = _NOTIFIED_LOOK_EVERY_S if quiet else _LOOK_EVERY_S
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), every_s)
             self._look.clear()
