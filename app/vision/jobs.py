@@ -56,12 +56,6 @@ class Job(Generic[R]):
     wall_s: float = 40.0
     """Seconds without any processor time after which the child is ended: while it works, however slowly, only
     `cpu_s` ends it."""
-    gives_back: bool = False
-    """When it has answered, the child gives memory the allocator does not use back to the kernel.
-
-    Decoding a page leaves 30 MiB in a child, reading it 110 MiB: what the first leaves costs 3 ms of processor
-    time to take again, what the second leaves 80 ms.
-    """
 
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
@@ -69,7 +63,7 @@ Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
 PING: Final = Job("ping", 1, result=TypeAdapter(bool))
 """Answers true: the child lives."""
 STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
-DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE, gives_back=True)
+DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE)
 EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
 SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
