@@ -74,7 +74,7 @@ async def open_front_ports(
         people = people_of(deployment, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(deployment.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
-        places = settings.verifications_at_once or settings.vision_workers + 1
+        places = settings.verifications_at_once or settings.vision_workers + 2
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
         if lists is None:
             opening = open_lists(settings, deployment, writer, access, whole=False)
