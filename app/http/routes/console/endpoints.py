@@ -8,6 +8,8 @@ from app.http.console import HOME, Console, see_other
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.routes.console.account import AccountPages, account_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
+from app.http.routes.console.search import search_endpoints
+from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
 
 START = "/"
 
@@ -34,4 +36,6 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         ),
         *queue_endpoints(QueuePages(console)),
         *account_endpoints(AccountPages(console)),
+        *search_endpoints(),
+        *sign_in_page_endpoints(SignInPages()),
     )
