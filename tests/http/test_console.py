@@ -48,6 +48,13 @@ async def test_without_a_session_a_page_leads_to_sign_in_and_back(front: Front, 
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+async def test_who_may_not_see_the_queue_begins_elsewhere(front: Front) -> None:
+    developer, reviewer = await enter(front, Role.DEVELOPER), await enter(front, Role.REVIEWER)
+
+    assert (await open_page(developer, "/console")).headers["Location"] == ACCOUNT
+    assert (await open_page(reviewer, "/console")).headers["Location"] == QUEUE
+
+
 async def test_before_the_factor_a_page_leads_to_it(front: Front) -> None:
     answer = await open_page(await enter(front, satisfied=False), QUEUE)
 

@@ -20,7 +20,8 @@ export function slot(name, within = document) {
 export function tell(place, error) {
   if (!(error instanceof Problem)) throw error;
   const seconds = waitOf(error);
-  const words = OWN.has(error.code) ? say(`problem.${error.code}`, { seconds }) : error.message || say("problem.NO_ANSWER");
+  const reset = place.closest("form")?.dataset.form === "reset" && error.code === "CREDENTIALS_INVALID";
+  const words = reset ? say("reset.used") : OWN.has(error.code) ? say(`problem.${error.code}`, { seconds }) : error.message || say("problem.NO_ANSWER");
   place.textContent = words;
   place.hidden = false;
   return seconds;
