@@ -165,6 +165,9 @@ def _show(worker: Worker, around: AgentDependencies, lists: ProcessLists | None,
         worker.figures += transaction_figures(around.transaction_counters)
         worker.probes["policies"] = PoliciesProbe(around.transaction_counters)
         worker.probes["lists"] = ListsProbe(lists.deployment, now)
+        if lists.names is not None:
+            worker.figures += lists.names.figures
+            worker.probes["names"] = lists.names.probe
     if around.engines is not None and around.engines.load is not None:
         worker.figures.append(times)
         worker.probes["engines"] = around.engines.load.probe
