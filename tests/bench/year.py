@@ -139,7 +139,7 @@ async def sqlite_year(folder: Path, clock: Clock) -> AsyncIterator[tuple[Stores,
     """SQLite in a folder, with the clock."""
     async with open_sqlite_stores(folder, ROOT_KEY, durable=False) as stores:
         engine = stores.journal._engine  # type: ignore[attr-defined]
-        removal = SqliteRecordRemoval(engine, share=1.0)
+        removal = SqliteRecordRemoval(engine, quiet_s=0.0)
         moved = replace(stores, journal=SqliteJournal(engine, clock.millis), removal=removal)
         yield moved, SqliteCounter(engine, folder)
 
