@@ -22,6 +22,7 @@ from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
 from schemas.base import Frozen, rfc3339
 from schemas.problems import StoreUnavailable
+from streams.retention.scheduler import count_backlog
 from streams.runtime.lag import Waiting, measure_waiting
 
 WATCH_EVERY_S: Final = 2.0
@@ -31,6 +32,8 @@ _WORDS: Final = {
     "events": "events not sent",
     "audit_chains": "audit chains to seal",
     "dead_letters": "dead letters",
+    "evidence": "evidence past its date",
+    "erasures": "approved erasures",
 }
 
 
@@ -46,11 +49,13 @@ class Status(Frozen):
     lag: Mapping[str, int]
     """Records that wait for the agents, by topic."""
     waiting: Mapping[str, int]
-    """Events not sent, chains with unsealed audit rows, dead letters."""
+    """Events not sent, chains with unsealed audit rows, evidence past its date, erasures, dead letters."""
     oldest_event_s: float
     """How long the oldest event that was not sent has waited, in seconds."""
     oldest_command_s: Mapping[str, float]
     """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
+    oldest_evidence_s: float
+    """How long the oldest piece of evidence has been past its date, in seconds."""
     disk_free_bytes: Mapping[str, int]
     disk_used_bytes: Mapping[str, int]
 
@@ -78,6 +83,8 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
     findings = (await ServiceCheck(settings, url, deployment)()).findings
     service = next(one for one in findings if one.looked_at == "service")
     waiting, oldest_s = await count_in_store(deployment.stores, now())
+    overdue = await count_backlog(deployment.stores, now)
+    waiting |= {"evidence": overdue.pieces, "erasures": overdue.erasures}
     disks = DiskUsage(places_of(settings))
     await disks.measure()
     unsettled = Waiting({}, {})
@@ -100,6 +107,7 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         oldest_command_s={}
         if broker
         else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
+        oldest_evidence_s=round(overdue.oldest_s, 1),
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
     )
@@ -126,6 +134,8 @@ def _lines(status: Status) -> Iterator[tuple[str, Text]]:
             yield f"oldest of {_short(topic)}", Text(f"{age_s:.0f} s")
     if status.oldest_event_s:
         yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
+    if status.oldest_evidence_s:
+        yield "oldest evidence", Text(f"{status.oldest_evidence_s:.0f} s past its date")
     yield "disk left", _sizes(status.disk_free_bytes)
     yield "size", _sizes(status.disk_used_bytes)
 

@@ -16,7 +16,7 @@ from schemas.verifications import StoredVerification
 from streams.audit.handler import SealChain, verify_chain
 from streams.ports.records import RecordKind
 from streams.retention import rules
-from streams.retention.scheduler import SweepPace
+from streams.retention.scheduler import SweepPace, count_backlog
 from tests.builders import ACME, GLOBEX, NOW, SUBJECT, VERIFICATION, build_command
 from tests.handlers.retention_stage import DAY, RetentionStage
 from tests.handlers.test_verification_privacy import SCENES
@@ -215,6 +215,26 @@ async def test_a_round_takes_up_only_so_much_and_the_next_goes_on() -> None:
     assert rounds == [4, 3, 0]
     assert len(asked) == len(stage.written) - again == 7
     assert again == 4
+
+
+async def test_what_is_past_its_date_is_counted_until_it_is_gone(stage: RetentionStage) -> None:
+    await stage.passes(days=31)
+    early = await count_backlog(stage.stores, lambda: stage.now)
+    await stage.sweeper.sweep()
+    asked = stage.sweeper.backlog
+    await stage.give(stage.written)
+    await stage.sweeper.sweep()
+
+    assert (early.pieces, early.oldest_s) == (2, pytest.approx(DAY.total_seconds()))
+    assert asked == early
+    assert (stage.sweeper.backlog.pieces, stage.sweeper.backlog.oldest_s) == (0, 0.0)
+
+
+async def test_evidence_on_legal_hold_is_no_backlog(stage: RetentionStage) -> None:
+    await stage.choose(legal_hold=(SUBJECT,))
+    await stage.passes(days=400)
+
+    assert (await count_backlog(stage.stores, lambda: stage.now)).pieces == 0
 
 
 async def test_a_case_that_is_still_open_can_be_concluded_afterwards() -> None:

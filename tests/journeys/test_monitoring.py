@@ -128,7 +128,7 @@ async def test_status_shows_a_running_service_at_one_look(service: Service) -> N
     assert (status, found["ready"], found["broker"]) == (0, True, None), err
     assert found["service"] == f"ready at {service.url}"
     assert set(found["lag"]) >= {"idv.verifications.commands.v1", "idv.audit.v1"}
-    assert set(found["waiting"]) == {"events", "audit_chains", "dead_letters"}
+    assert set(found["waiting"]) == {"events", "audit_chains", "evidence", "erasures", "dead_letters"}
     assert found["oldest_command_s"]["idv.verifications.commands.v1"] >= 0
     assert found["disk_used_bytes"]["store"] > 0
 
@@ -150,5 +150,5 @@ async def test_status_of_a_stopped_service_names_what_is_away_and_still_counts(t
     assert status == 1
     assert not found["ready"]
     assert "no broker runs" in found["broker"]
-    assert found["waiting"] == {"events": 0, "audit_chains": 0}
+    assert found["waiting"] == {"events": 0, "audit_chains": 0, "evidence": 0, "erasures": 0}
     assert "Traceback" not in err

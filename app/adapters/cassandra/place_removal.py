@@ -1,8 +1,8 @@
 """Writes that take away what lists records: neighbours in an index go with one range tombstone.
 
-A reader of an index passes the tombstones on its way for ten days at least, and Cassandra refuses to read over
-more than 100,000. The ranges of one removal touch, and one that reaches the end of its month swallows all
-behind it. A record that is written later and dated back into such a range is not listed: it is past its date.
+A reader of an index passes the tombstones on its way for ten days at least, and Cassandra refuses to read
+over more than 100,000. The ranges of one removal touch, and one that reaches the end of its month swallows
+all behind it. A record written later and dated back into such a range is past its date, and not listed.
 """
 
 import asyncio
