@@ -1,8 +1,11 @@
 """Collect `veristream status`: readiness, backlogs and disk space."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from rich.console import Group
@@ -70,13 +73,31 @@ async def read_status(settings: Settings, url: str | None = None) -> Status:
         return await _read(settings, deployment, url)
 
 
-async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVERY_S) -> None:
-    """Collect and draw the status repeatedly, until interrupted."""
-    async with open_existing(settings) as deployment:
-        with Live(console=out, auto_refresh=False) as screen:
+async def watch(
+    settings: Settings,
+    url: str | None,
+    show: Callable[[Status], object] | None = None,
+    every_s: float = WATCH_EVERY_S,
+) -> None:
+    """Collect and show the status repeatedly, drawn on the screen by default, until interrupted."""
+    with ExitStack() as stack:
+        if show is None:
+            screen = stack.enter_context(Live(console=out, auto_refresh=False))
+            show = partial(_redraw, screen)
+        async with open_existing(settings) as deployment:
             while True:
-                screen.update(draw(await _read(settings, deployment, url)), refresh=True)
+                show(await _read(settings, deployment, url))
                 await asyncio.sleep(every_s)
+
+
+def _redraw(screen: Live, status: Status) -> None:
+    screen.update(draw(status), refresh=True)
+
+
+def write_line(status: Status) -> None:
+    """Write the status as one line of JSON, at once."""
+    sys.stdout.write(status.model_dump_json() + "\n")
+    sys.stdout.flush()
 
 
 async def _read(settings: Settings, deployment: Deployment, url: str | None) -> Status:
