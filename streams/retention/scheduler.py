@@ -43,8 +43,9 @@ class SweepPace:
     """How much one round takes up."""
 
     page: int = 200
-    most: int = 5_000
-    """Verifications asked for in one round; the next takes the others. Bounds memory and the topic."""
+    most: int = 2_000
+    """Verifications asked for in one round; the next takes the others. Bounds memory and the topic, and how
+    long an erasure waits behind them."""
     again_after: timedelta = timedelta(minutes=15)
     """A verification that was asked for and is still there is asked for again."""
 
