@@ -154,6 +154,8 @@ async def _remove(stores: Stores, turns: int) -> Result:
     """Sweep in turns with seconds of commits alone, then while nobody commits until nothing is left."""
     result, process = Result(), psutil.Process()  # type: ignore[no-untyped-call]
     commits, before = count(), process.memory_info().rss
+    async with _committing(stores, commits, []):  # what was filled is folded into the file meanwhile
+        await asyncio.sleep(TURN_S)
     for _ in range(turns):
         begun = time.monotonic()
         async with _committing(stores, commits, result.beside):
