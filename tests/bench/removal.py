@@ -109,7 +109,7 @@ class Result:
 async def measure(folder: Path, rows: int, turns: int = TURNS) -> Result:
     """Fill a store, and remove what is old, for so many turns beside commits."""
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
-        await _furnish(stores)
+        await furnish(stores)
         engine = stores.journal._engine  # type: ignore[attr-defined]
         for table in (fill_records, fill_events):
             for start in range(0, rows, AT_ONCE):
@@ -121,7 +121,8 @@ async def measure(folder: Path, rows: int, turns: int = TURNS) -> Result:
         return result
 
 
-async def _furnish(stores: Stores) -> None:
+async def furnish(stores: Stores) -> None:
+    """Make the tenant."""
     tenant = Record(
         PLATFORM, RecordKind.TENANT, ACME, build_tenant().to_bytes(), NOW, indexes=(TENANTS_INDEX,)
     )
@@ -154,15 +155,15 @@ async def _remove(stores: Stores, turns: int) -> Result:
     """Sweep in turns with seconds of commits alone, then while nobody commits until nothing is left."""
     result, process = Result(), psutil.Process()  # type: ignore[no-untyped-call]
     commits, before = count(), process.memory_info().rss
-    async with _committing(stores, commits, []):  # what was filled is folded into the file meanwhile
+    async with committing(stores, commits, []):  # what was filled is folded into the file meanwhile
         await asyncio.sleep(TURN_S)
     for _ in range(turns):
         begun = time.monotonic()
-        async with _committing(stores, commits, result.beside):
+        async with committing(stores, commits, result.beside):
             removed = await RecordExpiry(stores, lambda: NOW, RemovalPace(most=TURN_ROWS)).sweep()
         result.beside_s += time.monotonic() - begun
         result.rows_beside += removed
-        async with _committing(stores, commits, result.alone):
+        async with committing(stores, commits, result.alone):
             await asyncio.sleep(min(TURN_S, time.monotonic() - begun))
     expiry, begun, removed = RecordExpiry(stores, lambda: NOW), time.monotonic(), 1
     while removed:
@@ -174,7 +175,7 @@ async def _remove(stores: Stores, turns: int) -> Result:
 
 
 @asynccontextmanager
-async def _committing(stores: Stores, numbers: Iterator[int], noted: list[float]) -> AsyncIterator[None]:
+async def committing(stores: Stores, numbers: Iterator[int], noted: list[float]) -> AsyncIterator[None]:
     """Commit at a steady rate for the length of the context."""
     over = asyncio.Event()
     committing = asyncio.create_task(_commit(stores, numbers, over, noted))
