@@ -1,10 +1,10 @@
 """A year of steady traffic by a moved clock: `python -m tests.bench.year [--cassandra]`.
 
 Every day verifications with their pictures are decided, capture sessions are opened and cancelled, reviewers
-sign in, evidence is viewed, webhooks are delivered, and payments leave what they leave; then everything that sweeps sweeps once. The report
-has the size of each kind of record and table at the end of each month of 30 days. What ends must be as large
-after every later month as after the third, give or take 5 %, and nothing may be there that was past its date
-at the sweep before.
+sign in, evidence is viewed, webhooks are delivered, and payments leave what they leave; then everything that
+sweeps sweeps once. The report has the size of each kind of record and table at the end of each month of 30
+days. What ends must be as large after every later month as after the third, give or take 5 %, and nothing may
+be there that was past its date at the sweep before.
 """
 
 import argparse
