@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from app.composition.lists import storage_of
 from app.composition.stores import Deployment, now, open_existing
 from app.doctor.running_service import ServiceCheck
 from app.kafka.cluster import access_of
@@ -24,6 +25,7 @@ from app.process.output import out
 from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
 from schemas.base import Frozen, rfc3339
+from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from streams.retention.scheduler import count_backlog
 from streams.runtime.lag import Waiting, measure_waiting
@@ -59,6 +61,8 @@ class Status(Frozen):
     """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
     oldest_evidence_s: float
     """How long the oldest piece of evidence has been past its date, in seconds."""
+    lists: Mapping[str, str]
+    """The version of each list of the deployment, and when it was loaded."""
     disk_free_bytes: Mapping[str, int]
     disk_used_bytes: Mapping[str, int]
 
@@ -129,9 +133,18 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         if broker
         else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
         oldest_evidence_s=round(overdue.oldest_s, 1),
+        lists=await _lists(deployment),
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
     )
+
+
+async def _lists(deployment: Deployment) -> dict[str, str]:
+    try:
+        lists, _ = await storage_of(deployment).load(PLATFORM)
+    except StoreUnavailable:
+        return {}
+    return {one.name: f"{one.version}, loaded {rfc3339(one.loaded_at)}" for one in lists.lists}
 
 
 def draw(status: Status) -> Group:
@@ -157,6 +170,8 @@ def _lines(status: Status) -> Iterator[tuple[str, Text]]:
         yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
     if status.oldest_evidence_s:
         yield "oldest evidence", Text(f"{status.oldest_evidence_s:.0f} s past its date")
+    for name, version in status.lists.items():
+        yield f"list {name}", Text(version)
     yield "disk left", _sizes(status.disk_free_bytes)
     yield "size", _sizes(status.disk_used_bytes)
 

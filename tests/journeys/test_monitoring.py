@@ -141,6 +141,8 @@ async def test_status_shows_a_running_service_at_one_look(service: Service) -> N
     assert set(found["waiting"]) == {"events", "audit_chains", "evidence", "erasures", "dead_letters"}
     assert found["oldest_command_s"]["idv.verifications.commands.v1"] >= 0
     assert found["disk_used_bytes"]["store"] > 0
+    assert isinstance(found["lists"], dict)
+    assert "lists.none_loaded" in service.role.log.read_text()
 
 
 async def test_status_can_be_followed_line_by_line_until_it_is_interrupted(
