@@ -63,7 +63,7 @@ class Timed:
     engine: Any
     writer_ms: list[float] = field(default_factory=list)
     """Of processor time, which does not depend on what else the machine does."""
-    held_ms: list[float] = field(default_factory=list)
+    clock_ms: list[float] = field(default_factory=list)
     """By the clock, waits for a processor and for the interpreter lock included."""
 
     def write_along(self, job: Any, quiet_s: float) -> Any:
@@ -81,7 +81,7 @@ class Timed:
             return job(writer)
         finally:
             self.writer_ms.append((time.thread_time() - busy) * 1_000)
-            self.held_ms.append((time.monotonic() - begun) * 1_000)
+            self.clock_ms.append((time.monotonic() - begun) * 1_000)
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Result:
     beside_s: float = 0.0
     alone_s: float = 0.0
     writer_ms: Sequence[float] = ()
-    held_ms: Sequence[float] = ()
+    clock_ms: Sequence[float] = ()
     grown_mb: float = 0.0
     beside: list[float] = field(default_factory=list)
     """Milliseconds of commits beside the removal."""
@@ -117,7 +117,7 @@ async def measure(folder: Path, rows: int, turns: int = TURNS) -> Result:
         timed = Timed(engine)
         removal: Any = SqliteRecordRemoval(timed)  # type: ignore[arg-type]
         result = await _remove(replace(stores, removal=removal), turns)
-        result.writer_ms, result.held_ms = timed.writer_ms, timed.held_ms
+        result.writer_ms, result.clock_ms = timed.writer_ms, timed.clock_ms
         return result
 
 
@@ -213,7 +213,7 @@ def report(result: Result, say: Callable[[str], object]) -> None:
         ("while nobody commits", result.rows_alone, result.alone_s),
     ):
         say(f"{rows} rows removed {name} in {took_s:.0f} s, {rows / max(took_s, 0.001):.0f} a second")
-    for name, times in (("processor time", result.writer_ms), ("time", result.held_ms)):
+    for name, times in (("processor time", result.writer_ms), ("time", result.clock_ms)):
         parts = quantiles(times, n=100)
         say(f"{len(times)} times statements took of the writer's {name}: median {parts[49]:.1f} ms,")
         say(f"  99 % below {parts[98]:.1f} ms, longest {max(times):.1f} ms (at most {LONGEST_MS:.0f})")

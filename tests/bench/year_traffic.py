@@ -166,8 +166,8 @@ class YearTraffic:
         await self.stores.journal.commit(act(ACME, row))
 
     async def _pay(self, now: datetime, name: str) -> None:
-        """Leave what a held payment, an import, a backtest and a wallet's transfer leave behind."""
-        held = HoldWatch(
+        """Leave what a payment on hold, an import, a backtest and a wallet's transfer leave behind."""
+        hold = HoldWatch(
             tenant_id=ACME, transaction_id=TransactionId(derive_id("txn", name)), subject_key="key",
             livemode=True, due=now + timedelta(days=3),
         )  # fmt: skip
@@ -175,7 +175,7 @@ class YearTraffic:
             Record(ACME, kind, derive_id("use", name), b"{}", now, indexes=(BY_AGE,))
             for kind in LEFT_BY_PAYMENTS
         ]
-        watch = Record(PLATFORM, RecordKind.HOLD_WATCH, name, held.to_bytes(), now, indexes=(BY_AGE,))
+        watch = Record(PLATFORM, RecordKind.HOLD_WATCH, name, hold.to_bytes(), now, indexes=(BY_AGE,))
         await self.stores.journal.commit(Change(ACME, (*left, watch)))
 
     async def sweep(self, now: datetime) -> None:
