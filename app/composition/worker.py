@@ -201,6 +201,7 @@ async def _maintaining(
 ) -> AsyncIterator[None]:
     """Remove what is past its period, and update lists where that is asked for, while responsible for it."""
     sweeper = RetentionSweeper(deployment.stores, writer.write, now)
+    worker.figures += sweeper.figures
     is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
     removals: dict[str, Removal] = {
         "deliveries": DeliveryRemoval(deployment.stores, now),
