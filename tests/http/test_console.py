@@ -181,9 +181,9 @@ async def test_the_way_on_is_a_page_of_the_console(front: Front, given: str, onw
     page = await open_unknown(front, f"/console/sign-in?{query}")
 
     assert (answer.status, answer.headers["Location"]) == (303, onward)
-    kept = re.search(r'data-onward="([^"]*)"', page.body.decode())
-    assert kept is not None
-    assert parse_qs(urlsplit(unescape(kept[1])).query).get("next", ["/console"]) == [onward]
+    found = re.search(r'data-onward="([^"]*)"', page.body.decode())
+    assert found is not None
+    assert parse_qs(urlsplit(unescape(found[1])).query).get("next", ["/console"]) == [onward]
 
 
 async def test_before_the_factor_the_page_asks_for_it_or_enrols_one(front: Front) -> None:
@@ -215,7 +215,8 @@ async def test_the_search_knows_ids_and_takes_the_rest_for_a_subject(front: Fron
     ("query", "shown"),
     [
         ("", 2), ("view=mine", 1), ("view=overdue", 0), ("view=escalated", 1), ("risk_level=LOW", 0),
-        ("risk_level=MEDIUM", 2), ("kind=APPEAL", 0), ("held=me", 1), ("held=none", 1), ("view=nothing", 2),
+        ("risk_level=MEDIUM", 2), ("kind=APPEAL", 0), ("assignee=me", 1), ("assignee=none", 1),
+        ("view=nothing", 2),
     ],
 )  # fmt: skip
 async def test_counts_and_filters_narrow_the_queue(front: Front, query: str, shown: int) -> None:

@@ -18,8 +18,7 @@ CASES: Final = "/v1/control/review-cases"
 VIEWS: Final = ("open", "mine", "overdue", "due_soon", "awaiting_second", "escalated")
 """The counts of the summary, each of which shows its cases."""
 
-FILTERS: Final = ("risk_level", "kind", "held")
-HELD: Final = ("none", "me")
+FILTERS: Final = ("risk_level", "kind", "assignee")
 EVERY_S: Final = 30
 """How often the page looks again."""
 
@@ -77,13 +76,13 @@ def _of_view(view: str, own: str, now: datetime) -> Mapping[str, str]:
 def _of_filters(given: Mapping[str, str], own: str) -> Mapping[str, str]:
     """Return the query of the chosen filters; what is no filter is refused by the route."""
     query = {name: given[name] for name in ("risk_level", "kind") if given[name]}
-    if given["held"]:
-        query["assignee"] = own if given["held"] == "me" else given["held"]
+    if given["assignee"]:
+        query["assignee"] = own if given["assignee"] == "me" else given["assignee"]
     return query
 
 
 def _row(case: Any, own: str, named: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return a row of the table; the most grave reason is its first."""
+    """Return a row of the table."""
     due = datetime.fromisoformat(case["due_at"])
     holder = case["assignee"]
     name = named.get(holder, holder or "")
@@ -93,7 +92,9 @@ def _row(case: Any, own: str, named: Mapping[str, str], now: datetime) -> dict[s
         "due": _span(abs(due - now)),
         "opened": _span(now - datetime.fromisoformat(case["created_at"])),
         "why": [plain_words(reason["code"]) for reason in case["reasons"]],
-        "held": None if holder is None else {"name": name, "mine": holder == own, "letters": initials(name)},
+        "assigned": None
+        if holder is None
+        else {"name": name, "mine": holder == own, "letters": initials(name)},
     }
 
 

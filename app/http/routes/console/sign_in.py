@@ -21,7 +21,7 @@ class SignInPages:
 
     async def show_sign_in(self, call: Call) -> web.Response:
         """Answer the form of the first factor."""
-        return drawn("sign_in.html", onward=FACTOR + _kept(call))
+        return drawn("sign_in.html", onward=FACTOR + _onward_query(call))
 
     async def show_factor(self, call: Call) -> web.Response:
         """Answer the form of the second factor, or its enrolment; once it is met, go on."""
@@ -36,7 +36,7 @@ class SignInPages:
         return drawn("reset.html", onward=SIGN_IN)
 
 
-def _kept(call: Call) -> str:
+def _onward_query(call: Call) -> str:
     """Return the query that leads on to the page that was asked for."""
     onward = own_path(call.request.query.get(NEXT))
     return "" if onward == HOME else str(URL("").with_query({NEXT: onward}))
