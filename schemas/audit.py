@@ -36,6 +36,8 @@ class AuditAction(StrEnum):
     WALLET_ASSESSED = "wallet.assessed"
     NAME_SCREENED = "name.screened"
     DISPOSITION_CREATED = "disposition.created"
+    DISPOSITION_APPROVED = "disposition.approved"
+    """A second person agreed; until then it did not count."""
     DISPOSITION_ENDED = "disposition.ended"
     CASE_OPENED = "case.opened"
     CASE_ASSIGNED = "case.assigned"
@@ -70,6 +72,7 @@ class AuditAction(StrEnum):
     REVIEWER_SIGNED_OUT = "reviewer.signed_out"
     REVIEWER_PASSWORD_CHANGED = "reviewer.password_changed"  # noqa: S105 - an action
     """A new password, and every other session ended."""
+    REVIEWER_PREFERENCES_CHANGED = "reviewer.preferences_changed"
     MFA_ENROLLED = "mfa.enrolled"
     MFA_VERIFIED = "mfa.verified"
     MFA_FAILED = "mfa.failed"

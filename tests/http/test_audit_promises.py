@@ -88,7 +88,9 @@ async def use_every_operation(office: Office) -> None:
         "kind": "LIST_MATCH", "counterparty_id": "x", "list": "sandbox", "entity_id": "sandbox-1",
         "expires_at": rfc3339(now() + timedelta(days=1)), "note": "x", "livemode": False,
     }  # fmt: skip
+    await did(owner, "PATCH", f"{CONTROL}/settings", json={"four_eyes": "CRITICAL"})
     made = await did(owner, "POST", f"{CONTROL}/dispositions", json=judged)
+    await did(await front.sign_in(), "POST", f"{CONTROL}/dispositions/{made['disposition_id']}/approve")
     await did(owner, "DELETE", f"{CONTROL}/dispositions/{made['disposition_id']}")
     await use_erasures(front, owner)
 
@@ -212,6 +214,7 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     await did(owner, "GET", f"{PATH}/{made[0]['verification_id']}/explanation")
     first, second, third, fourth = (f"{CONTROL}/review-cases/{one['review_case_id']}" for one in made)
     colleague, lead = await front.sign_in(), await front.sign_in(Role.COMPLIANCE_LEAD)
+    await did(owner, "POST", f"{CONTROL}/review-cases/claim-next", json={"livemode": False})
     await did(owner, "POST", f"{first}/claim")
     await did(owner, "POST", f"{first}/release")
     await did(owner, "POST", f"{first}/assign", json={"reviewer_id": colleague.member.reviewer_id})
@@ -224,7 +227,9 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     await did(owner, "PATCH", f"{CONTROL}/settings", json={"four_eyes": "NEVER"})
     asked = {"outcome": "REQUEST_INPUT", "note": "x", "flow_id": flow_id}
     await did(owner, "POST", f"{fourth}/conclude", json=asked)
-    await did(lead, "POST", f"{second}/conclude", json=approve)
+    until = rfc3339(now() + timedelta(days=1))
+    match = {"list": "sandbox", "entity_id": "sandbox-1", "expires_at": until}
+    await did(lead, "POST", f"{second}/conclude", json={**approve, "dispositions": [match]})
     await did(lead, "POST", f"{second}/reopen", json={"note": "x"})
     settled = await done(front, "POST", PATH, json=build_body("sim:reject:DOCUMENT_EXPIRED"))
     appeal = f"{CONTROL}/verifications/{settled['verification_id']}/appeal"
@@ -280,6 +285,7 @@ async def use_members(front: Front, owner: SignedIn) -> None:
     again = f"{path}/{other.member.reviewer_id}/reset-factor"
     await did(owner, "POST", again)
     await did(await front.sign_in(), "POST", again)
+    await did(owner, "PATCH", f"{CONTROL}/preferences", json={"theme": "DARK"})
 
 
 async def use_keys_and_settings(owner: SignedIn) -> None:
