@@ -200,7 +200,7 @@ def _weigh(
     judged = tuple(_judged(check, policy.document.checks) for check in checks)
     score = sum(result.score for result in results if _counts(result))
     claims = [*_claims_of_checks(judged), *_claims_of_rules(results), *_claims_of_score(policy, score)]
-    return _Weighed(claims, score, tuple(_shown(result) for result in results), judged)
+    return _Weighed(claims, score, tuple(_shown(results)), judged)
 
 
 def _judged(shown: ShownCheck, checks: Iterable[Check]) -> ShownCheck:
@@ -270,18 +270,25 @@ def _counts(result: RuleResult) -> bool:
     return result.mode is RuleMode.ACTIVE and result.result is RuleOutcome.HIT
 
 
-def _shown(result: RuleResult) -> ShownRule:
-    return ShownRule(
-        id=result.id,
-        mode=result.mode,
-        result=result.result,
-        decision=result.decision,
-        score=result.score or None,
-        inputs={
-            name: ShownInput(value=_plain(one.value), exact=one.exact) for name, one in result.inputs.items()
-        },
-        missing=result.missing,
-    )
+def _shown(results: Sequence[RuleResult]) -> Iterator[ShownRule]:
+    """Yield the rules as they are shown; what several rules read is made once."""
+    values: dict[int, ShownInput] = {}
+    inputs: dict[int, dict[str, ShownInput]] = {}
+    for result in results:
+        if id(result.inputs) not in inputs:
+            for one in result.inputs.values():
+                if id(one) not in values:
+                    values[id(one)] = ShownInput(value=_plain(one.value), exact=one.exact)
+            inputs[id(result.inputs)] = {name: values[id(one)] for name, one in result.inputs.items()}
+        yield ShownRule(
+            id=result.id,
+            mode=result.mode,
+            result=result.result,
+            decision=result.decision,
+            score=result.score or None,
+            inputs=inputs[id(result.inputs)],
+            missing=result.missing,
+        )
 
 
 def _plain(value: FieldValue) -> FieldValue:
