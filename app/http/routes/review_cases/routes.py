@@ -23,6 +23,7 @@ from app.http.presenters import CaseTexts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
 from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
+from app.http.routes.review_cases.dispositions import case_dispositions
 from app.http.routes.review_cases.input_request import AskAgain
 from schemas.audit import AuditAction
 from schemas.base import Frozen
@@ -167,6 +168,7 @@ class CaseRoutes:
             sealed_note=await self.texts.seal(call.tenant_id, case.subject_id, body.note),
             flow_id=asked[0],
             session_id=asked[1],
+            dispositions=case_dispositions(body, self.ports.clock()),
         )
 
     async def appeal(self, call: Call) -> web.Response:
@@ -254,6 +256,7 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         action.SESSION_CREATED,
         action.TRANSACTION_DECISION_CHANGED,
         action.SUBJECT_REINSTATED,
+        action.DISPOSITION_CREATED,
     )
     claimed = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
     decided = (
