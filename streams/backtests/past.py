@@ -1,7 +1,7 @@
 """Read the stored transactions of a span in the order in which they were accepted."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heappush
@@ -91,10 +91,16 @@ class StoredSpan:
 
     async def _opened(self, kind: RecordKind, starts: Sequence[Position]) -> AsyncIterator[PastTransaction]:
         for before in reversed(starts):
-            for record in reversed(await self._page(kind, before)):
-                if record.created_at >= self.since:
-                    with suppress(Erased):
-                        yield await self._open(record)
+            page = [one for one in reversed(await self._page(kind, before)) if one.created_at >= self.since]
+            for opened in await asyncio.gather(*map(self._open_unless_erased, page)):
+                if opened is not None:
+                    yield opened
+
+    async def _open_unless_erased(self, record: Record) -> PastTransaction | None:
+        try:
+            return await self._open(record)
+        except Erased:
+            return None
 
     async def _page(self, kind: RecordKind, before: Position) -> Sequence[Record]:
         return await self.stores.records.page(self.tenant_id, kind, self.index, limit=PAGE, before=before)

@@ -210,7 +210,7 @@ def _weigh(
     counted = [one for one in results if one.id not in suppressed or one.result is not RuleOutcome.HIT]
     score = sum(result.score for result in counted if _counts(result))
     claims = [*_claims_of_checks(judged), *_claims_of_rules(counted), *_claims_of_score(policy, score)]
-    return _Weighed(claims, score, tuple(_shown(one, suppressed.get(one.id)) for one in results), judged)
+    return _Weighed(claims, score, tuple(_shown(results, suppressed)), judged)
 
 
 def _suppressed(policy: CompiledPolicy, state: SubjectState) -> Mapping[str, str]:
@@ -289,19 +289,26 @@ def _counts(result: RuleResult) -> bool:
     return result.mode is RuleMode.ACTIVE and result.result is RuleOutcome.HIT
 
 
-def _shown(result: RuleResult, disposition_id: str | None) -> ShownRule:
-    return ShownRule(
-        id=result.id,
-        mode=result.mode,
-        result=result.result,
-        decision=result.decision,
-        score=result.score or None,
-        inputs={
-            name: ShownInput(value=_plain(one.value), exact=one.exact) for name, one in result.inputs.items()
-        },
-        missing=result.missing,
-        suppressed_by=disposition_id if result.result is RuleOutcome.HIT else None,
-    )
+def _shown(results: Sequence[RuleResult], suppressed: Mapping[str, str]) -> Iterator[ShownRule]:
+    """Yield the rules as they are shown; what several rules read is made once."""
+    values: dict[int, ShownInput] = {}
+    inputs: dict[int, dict[str, ShownInput]] = {}
+    for result in results:
+        if id(result.inputs) not in inputs:
+            for one in result.inputs.values():
+                if id(one) not in values:
+                    values[id(one)] = ShownInput(value=_plain(one.value), exact=one.exact)
+            inputs[id(result.inputs)] = {name: values[id(one)] for name, one in result.inputs.items()}
+        yield ShownRule(
+            id=result.id,
+            mode=result.mode,
+            result=result.result,
+            decision=result.decision,
+            score=result.score or None,
+            inputs=inputs[id(result.inputs)],
+            missing=result.missing,
+            suppressed_by=suppressed.get(result.id) if result.result is RuleOutcome.HIT else None,
+        )
 
 
 def _plain(value: FieldValue) -> FieldValue:

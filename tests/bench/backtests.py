@@ -83,7 +83,7 @@ async def _backtesting(paid: Paid) -> AsyncIterator[None]:
     async def keep() -> None:
         while True:
             backtest_id = await _ask(paid)
-            while (await _read(paid, backtest_id))["status"] not in OVER:
+            while (await _read(paid, backtest_id))["status"] not in OVER:  # noqa: ASYNC110 - of a worker
                 await asyncio.sleep(0.5)
 
     task = asyncio.create_task(keep())

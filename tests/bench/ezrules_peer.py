@@ -106,6 +106,7 @@ async def running_ezrules(python: Path, database: str, redis: str, log: Path) ->
         server = await asyncio.create_subprocess_exec(
             python, "-m", "uvicorn", "ezrules.backend.api_v2.main:app", "--host", "127.0.0.1",
             "--port", str(port), "--workers", str(WORKERS), "--no-access-log",
+            "--timeout-worker-healthcheck", "60",
             env=given, stdout=sink, stderr=sink,
         )  # fmt: skip
     try:

@@ -65,7 +65,8 @@ class Bench:
         await peer.load(2, 5)
         before = peer.spent_s()
         found = await peer.load(2, 10)
-        return (peer.spent_s() - before) / (found["ok"] * 1.2) * 1e3  # its 2 s of warm-up beside 10
+        requests = int(found["ok"]) * 1.2  # those of its 2 s of warm-up beside 10
+        return (peer.spent_s() - before) / requests * 1e3
 
     def _p99_of(self, peer: EzRules) -> Callable[[float], Awaitable[float]]:
         async def p99_ms(rate: float) -> float:
@@ -76,7 +77,7 @@ class Bench:
 
     async def _fastest(self, paid: Paid, first: float) -> tuple[float, float]:
         async def p99_ms(rate: float) -> float:
-            return await paid.p99_ms(rate, self._given.seconds)
+            return await paid.p99_ms(rate, float(self._given.seconds))
 
         return await fastest(p99_ms, first, self._given.limit_ms)
 
