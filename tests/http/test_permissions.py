@@ -23,6 +23,7 @@ IDS: Final = {
     "code": "NG_NIN_SLIP",
     "subject_id": "nobody",
     "revision": "1",
+    "step": "1",
     "name": "transactions",
     **{
         name: f"{prefix}_{'0' * 26}"
@@ -116,6 +117,9 @@ GET    /v1/capture/link                                         capture         
 POST   /v1/capture/consent                                      capture                                                      422
 PUT    /v1/capture/document                                     capture                                                      422
 PUT    /v1/capture/selfie                                       capture                                                      422
+POST   /v1/capture/challenge                                    capture                                                      409
+PUT    /v1/capture/challenge/{step}                             capture                                                      409
+POST   /v1/capture/challenge/skip                               capture                                                      409
 POST   /v1/capture/submit                                       capture                                                      409
 POST   /v1/subjects/{subject_id}/erase                          person:PRIVACY_MANAGE                                        422
 POST   /v1/subjects/{subject_id}/erase/approve                  person:PRIVACY_MANAGE                                        404
@@ -338,6 +342,9 @@ async def test_every_route_that_writes_says_what_it_audits(front: Front) -> None
     writing = [e for e in endpoints if e.method not in {"GET", "HEAD"}]
 
     silent = {  # the list of actions has none for them (G20)
+        "POST /v1/capture/challenge",
+        "PUT /v1/capture/challenge/{step}",
+        "POST /v1/capture/challenge/skip",
         "PUT /v1/capture/document",
         "PUT /v1/capture/selfie",
         "POST /v1/control/mfa/totp",  # a secret that waits for its first code; `confirm` writes the row
