@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.vision.faces.engine import build_face_engine
 from schemas.enums import CheckKind, EvidenceKind, SessionStatus
@@ -61,6 +62,7 @@ class MovingStage(SessionStage):
         return ORDER
 
     @property
+    @override
     def sessions(self) -> ChangeSession:
         """The handler of sessions over what the stage holds now."""
         return ChangeSession(
@@ -159,7 +161,7 @@ async def test_another_person_fails_liveness_and_is_not_said_to_be_one(stage: Mo
 
 
 @pytest.mark.parametrize("way", ["skipped", "begun", "not tried"])
-async def test_whoever_makes_no_movements_is_looked_at_by_a_person(stage: MovingStage, way: str) -> None:
+async def test_a_person_who_makes_no_movements_is_looked_at_by_a_person(stage: MovingStage, way: str) -> None:
     if way != "not tried":
         await stage.draw()
     if way == "skipped":

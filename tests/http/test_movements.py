@@ -15,7 +15,7 @@ CAMERA = {"Content-Type": "image/png", "Capture-Source": "CAMERA"}
 
 
 class Clock:
-    """A clock that stands still until a test puts it forward."""
+    """A clock that only a test puts forward."""
 
     def __init__(self) -> None:
         self.began, self.ahead = now(), timedelta()
@@ -27,7 +27,7 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
-    """The clock of whoever executes commands."""
+    """The clock of the handlers."""
     return Clock()
 
 
