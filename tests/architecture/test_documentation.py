@@ -199,8 +199,8 @@ def test_the_pages_do_not_cite_a_number_that_is_not_explained() -> None:
 
 CLAIM = (
     "stops a flat photo, print or screen that is held up or turned; does not stop a print bent tightly "
-    "round an object, several photos of the person, a recorded or made video, a mask, or pictures injected in place "
-    "of the camera; no PAD level is claimed."
+    "round an object, several photos of the person, a recorded or made video, a mask, or pictures "
+    "injected in place of the camera; no PAD level is claimed."
 )
 """What may be said of active liveness (P16), word for word."""
 
