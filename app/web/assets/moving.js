@@ -98,6 +98,7 @@ export class Moving {
       step = answer.step;
       await pause(FRAME_MS - (performance.now() - began));
     }
+    if (run === this.#run) this.end(); // another screen is shown
   }
 
   /** @param {string} movement @param {number} step */
@@ -106,7 +107,7 @@ export class Moving {
     say(slot("move-lead"), "movements.step", { step: String(step) });
     slot("mover").className = `viewer face ${movement.toLowerCase()}`;
     this.#said = "";
-    this.#hint("hint.HOLD_STILL", false);
+    this.#hint("guide.face", false);
   }
 
   /** Say what to do, no sentence twice in a row. @param {string} key @param {boolean} good */
