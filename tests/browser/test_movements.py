@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ROUND: Final = ((0, 0), (25, 0), (30, 0), (0, 0), (-28, 0), (-32, 0), (0, 0), (0, 11), (0, 14))
 """Where the head looks in turn: left and up, degrees."""
-HELD: Final = 18
+SHOWN_FRAMES: Final = 18
 """Frames of the camera that it looks each way, well under a second."""
 EYES_PX: Final = 108.0
 PRINTED: Final = 6
@@ -43,13 +43,13 @@ def placed(picture: Picture) -> Image.Image:
 def turning() -> list[Image.Image]:
     """A head that looks straight, left, right and up, over and over."""
     looks = {pose: steady(placed(head().turned(*pose))) for pose in set(ROUND)}
-    return [looks[pose][number % len(looks[pose])] for pose in ROUND for number in range(HELD)]
+    return [looks[pose][number % len(looks[pose])] for pose in ROUND for number in range(SHOWN_FRAMES)]
 
 
 def printed() -> list[Image.Image]:
     """A print of the person that is turned left and right."""
     looks = [steady(placed(head().print(degrees, 28))) for degrees in (35, -35)]
-    return [look[number % len(look)] for look in looks for number in range(HELD)]
+    return [look[number % len(look)] for look in looks for number in range(SHOWN_FRAMES)]
 
 
 async def to_movements(page: Shown, camera: Camera) -> None:
