@@ -70,6 +70,9 @@ STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
 
+NEED_ENGINES: Final = frozenset({"verification", "sessions"})
+"""Streams that look at images: sessions at selfies and at frames of movements."""
+
 SCREENING: Final = frozenset({"verification", "transactions", "screenings", "reviews"})
 """What compares names with lists, or binds a disposition to an entry of one."""
 
@@ -97,7 +100,7 @@ async def open_worker(
     require_keys(deployment, chosen)
     async with AsyncExitStack() as stack:
         engines, times = None, job_times()
-        if "verification" in chosen:
+        if not NEED_ENGINES.isdisjoint(chosen):
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
         if SCREENING.isdisjoint(chosen):
             lists = None

@@ -149,7 +149,19 @@ def test_what_a_problem_says_is_text() -> None:
 KEY = re.compile(r'(?:words\("\w+", |button\(language, |texts\[|data-text=)"([a-z_]+(?:\.\w+)?)"')
 SAID = re.compile(r'"((?:camera|guide|check|number|picture|hand|kept|result|retry)\.[a-z_]+)"')
 FAMILIES = re.compile(r"`(\w+)\.\$\{")
-SAID_BY_NAME = ("api.", "reason.", "blocked.", "result.", "kept.", "step.", "picture.", "network.", "camera.")
+SAID_BY_NAME = (
+    "api.",
+    "reason.",
+    "blocked.",
+    "result.",
+    "kept.",
+    "step.",
+    "picture.",
+    "network.",
+    "camera.",
+    "hint.",
+    "movements.",
+)
 """Families of keys whose last part comes from the server or from a name in a script."""
 
 

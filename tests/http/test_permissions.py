@@ -26,6 +26,7 @@ IDS: Final = {
     "code": "NG_NIN_SLIP",
     "subject_id": "nobody",
     "revision": "1",
+    "step": "1",
     "name": "transactions",
     **{
         name: f"{prefix}_{'0' * 26}"
@@ -120,6 +121,9 @@ GET    /v1/capture/link                                         capture         
 POST   /v1/capture/consent                                      capture                                                      422
 PUT    /v1/capture/document                                     capture                                                      422
 PUT    /v1/capture/selfie                                       capture                                                      422
+POST   /v1/capture/challenge                                    capture                                                      409
+PUT    /v1/capture/challenge/{step}                             capture                                                      409
+POST   /v1/capture/challenge/skip                               capture                                                      409
 POST   /v1/capture/submit                                       capture                                                      409
 POST   /v1/subjects/{subject_id}/erase                          person:PRIVACY_MANAGE                                        422
 POST   /v1/subjects/{subject_id}/erase/approve                  person:PRIVACY_MANAGE                                        404
@@ -188,6 +192,10 @@ GET    /v1/events                                               key:events:read 
 GET    /v1/asyncapi.json                                        anyone                                                       200
 GET    /v1/openapi.json                                         anyone                                                       200
 GET    /verify                                                  anyone                                                       200
+GET    /docs                                                    anyone                                                       200
+GET    /docs/reference/{family}                                 anyone                                                       404
+GET    /docs/{name}                                             anyone                                                       404
+GET    /assets/docs-index.{digest}.json                         anyone                                                       404
 GET    /assets/{name}                                           anyone                                                       404
 GET    /problems/{code}                                         anyone                                                       404
 GET    /livez                                                   anyone                                                       200
@@ -348,6 +356,9 @@ async def test_every_route_that_writes_says_what_it_audits(front: Front) -> None
     writing = [e for e in endpoints if e.method not in {"GET", "HEAD"}]
 
     silent = {  # the list of actions has none for them (G20)
+        "POST /v1/capture/challenge",
+        "PUT /v1/capture/challenge/{step}",
+        "POST /v1/capture/challenge/skip",
         "PUT /v1/capture/document",
         "PUT /v1/capture/selfie",
         "POST /v1/control/mfa/totp",  # a secret that waits for its first code; `confirm` writes the row
