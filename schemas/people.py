@@ -128,7 +128,7 @@ class Theme(StrEnum):
 
 
 class Preferences(Frozen):
-    """How a reviewer wants the console (P21)."""
+    """How a reviewer wants the console."""
 
     locale: str | None = None
     """A language tag (BCP 47) for dates and numbers; None: the browser's."""

@@ -27,6 +27,8 @@ IDS: Final = {
     "subject_id": "nobody",
     "revision": "1",
     "step": "1",
+    "family": "nothing",
+    "digest": "0123456789",
     "name": "transactions",
     **{
         name: f"{prefix}_{'0' * 26}"
