@@ -210,6 +210,7 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     image = next(one for one in made[0]["evidence"] if one["kind"] == "IMAGE")
     await did(owner, "GET", f"{evidence}/{image['id']}")
     await did(owner, "GET", f"{PATH}/{made[0]['verification_id']}/explanation")
+    await did(owner, "POST", f"{PATH}/{made[0]['verification_id']}/reveal-number")
     first, second, third, fourth = (f"{CONTROL}/review-cases/{one['review_case_id']}" for one in made)
     colleague, lead = await front.sign_in(), await front.sign_in(Role.COMPLIANCE_LEAD)
     await did(owner, "POST", f"{first}/claim")
