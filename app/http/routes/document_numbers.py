@@ -53,8 +53,8 @@ def number_endpoints(routes: NumberRoutes) -> tuple[Endpoint, ...]:
             path=PATH,
             handler=routes.reveal,
             summary="Reveal the document number of a verification",
-            description="The whole number as it was read, while the evidence of the reading is stored; later, and "
-            "where no number was read, 404. Every other answer shows its last four characters at most. "
+            description="The whole number as it was read, while the evidence of the reading is stored; later "
+            "and where no number was read, 404. Every other answer shows its last four characters at most. "
             "Each look is a row of the audit log, and a reviewer session has ten a minute.",
             answers={HTTPStatus.OK: Answer("The number.", RevealedNumber)},
             family="Verifications",

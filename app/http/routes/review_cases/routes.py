@@ -9,6 +9,7 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
+from app.http.headers import etag, if_match
 from app.http.idempotent_create import (
     KEY_PROBLEMS,
     LOCATION,
@@ -115,7 +116,7 @@ class CaseRoutes:
     async def read(self, call: Call) -> web.Response:
         """Answer one case, its notes opened."""
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
-        return json_answer(await self.texts.show(call.tenant_id, record))
+        return await self._answer(call, record)
 
     async def claim(self, call: Call) -> web.Response:
         """Take the case for half an hour."""
@@ -149,6 +150,7 @@ class CaseRoutes:
 
     async def conclude(self, call: Call) -> web.Response:
         """Conclude the case; the conclusion records the reviewer."""
+        seen = if_match(call.request, required=False)
         body = await self.bodies.read(call, ConcludeBody)
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
         case = _case(record)
@@ -167,6 +169,7 @@ class CaseRoutes:
             sealed_note=await self.texts.seal(call.tenant_id, case.subject_id, body.note),
             flow_id=asked[0],
             session_id=asked[1],
+            seen=seen,
         )
 
     async def appeal(self, call: Call) -> web.Response:
@@ -214,7 +217,11 @@ class CaseRoutes:
             "reviewer_id": call.person.reviewer_id,
         }
         await self._request(command(**{**common, **said}))
-        return json_answer(await self.texts.show(call.tenant_id, await self._get(call, case_id)))
+        return await self._answer(call, await self._get(call, case_id))
+
+    async def _answer(self, call: Call, record: Record) -> web.Response:
+        shown = await self.texts.show(call.tenant_id, record)
+        return json_answer(shown, headers={"ETag": etag(record.version)})
 
     async def _request(self, command: CaseCommandBase) -> CaseChanged:
         topic = Topic.REVIEW_COMMANDS
@@ -242,6 +249,10 @@ _PARAMETERS: Final = (
 )
 
 
+_IF_MATCH: Final = Parameter("If-Match", "The version the conclusion is meant for.", {"type": "string"})
+_TAG: Final = {"ETag": "The version of the case, quoted."}
+
+
 def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
     works, concludes = reviewer(Permission.CASES_WORK), reviewer(Permission.CASES_CONCLUDE)
@@ -263,6 +274,7 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         ProblemCode.FLOW_ARCHIVED,
         ProblemCode.FLOW_NOT_PUBLISHED,
         ProblemCode.NO_REFERENCE_FACE,
+        ProblemCode.PRECONDITION_FAILED,
     )
     return (
         _read("", routes.list_page, "List review cases, newest first", CaseList, reads),
@@ -272,7 +284,10 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         _write("release", routes.release, NothingSaid, works, (action.CASE_RELEASED,), claimed),
         _write("notes", routes.note, TextBody, works, (action.CASE_NOTED,)),
         _write("escalate", routes.escalate, NoteBody, works, (action.CASE_ESCALATED,), claimed),
-        _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
+        replace(
+            _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
+            headers=(_IF_MATCH,),
+        ),
         _write("reopen", routes.reopen, NoteBody, overturns, (action.CASE_REOPENED,)),
         replace(
             _write("appeal", routes.appeal, NoteBody, works, (action.CASE_OPENED,), KEY_PROBLEMS),
@@ -293,7 +308,7 @@ def _read(suffix: str, handler: Handler, summary: str, answer: type[Frozen], acc
         path=PATH + suffix,
         handler=handler,
         summary=summary,
-        answers={HTTPStatus.OK: Answer("As it stands.", answer)},
+        answers={HTTPStatus.OK: Answer("As it stands.", answer, headers=_TAG if suffix else {})},
         family="Review cases",
         access=access,
         path_forms={"review_case_id": CASE_FORM} if suffix else {},
@@ -315,7 +330,7 @@ def _write(
         path=f"{PATH}/{{review_case_id}}/{verb}",
         handler=handler,
         summary=f"{verb.capitalize()} a review case",
-        answers={HTTPStatus.OK: Answer("The case.", ReviewCase)},
+        answers={HTTPStatus.OK: Answer("The case.", ReviewCase, headers=_TAG)},
         family="Review cases",
         access=access,
         path_forms={"review_case_id": CASE_FORM},
