@@ -8,6 +8,7 @@ from aiohttp import web
 from app.http.auth import Gate
 from app.http.bodies import BodyBudget, BodyReader
 from app.http.connections import ConnectionLimits
+from app.http.console import Console
 from app.http.cursors import Cursors
 from app.http.denials import DENIALS, Denials
 from app.http.endpoints import CALL, Endpoint
@@ -24,6 +25,7 @@ from app.http.routes.backtests import BacktestRoutes, backtest_endpoints
 from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
+from app.http.routes.console.endpoints import console_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
@@ -161,6 +163,7 @@ def endpoints_of(
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
         *page_endpoints(),
+        *console_endpoints(Console(ports.stores.records)),
         *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)

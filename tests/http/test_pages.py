@@ -118,7 +118,15 @@ async def test_a_browser_gets_a_problem_as_a_page_and_a_machine_as_json(front: F
 
 
 def test_what_a_problem_says_is_text() -> None:
-    body = site().draw("problem.html", "en", title="a", advice="b", detail="<img onerror=x>", request_id="r")
+    body = site().draw(
+        "problem.html",
+        "en",
+        title="a",
+        advice="b",
+        detail="<img onerror=x>",
+        request_id="r",
+        way_on=("/", "c"),
+    )
 
     assert b"<img" not in body
     assert b"&lt;img onerror=x&gt;" in body

@@ -19,6 +19,9 @@ from tests.http.support import BARE, FOREIGN, TEST, Front, open_front
 
 TOKEN: Final = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test's own
 
+CONSOLE: Final = "Console"
+"""The family of the console's pages, which have a table of their own (`tests/http/test_console.py`)."""
+
 IDS: Final = {
     "code": "NG_NIN_SLIP",
     "subject_id": "nobody",
@@ -248,7 +251,8 @@ async def ask_as(front: Front, row: Row, role: Role, *, satisfied: bool = True, 
 
 
 async def test_every_route_has_its_row(front: Front) -> None:
-    served = {(e.method, e.path) for e in endpoints_of(front.ports, front.settings, BodyBudget(1))}
+    endpoints = endpoints_of(front.ports, front.settings, BodyBudget(1))
+    served = {(e.method, e.path) for e in endpoints if e.family != CONSOLE}
 
     assert served == {(row.method, row.path) for row in TABLE}
 

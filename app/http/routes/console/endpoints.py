@@ -1,0 +1,37 @@
+"""The pages of the console as data."""
+
+from http import HTTPStatus
+
+from aiohttp import web
+
+from app.http.console import HOME, Console, see_other
+from app.http.endpoints import Answer, Call, Endpoint
+from app.http.routes.console.account import AccountPages, account_endpoints
+from app.http.routes.console.queue import QueuePages, queue_endpoints
+
+START = "/"
+
+
+async def show_start(_: Call) -> web.Response:
+    """Send the browser to the queue."""
+    return see_other(f"{HOME}/review-cases")
+
+
+def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    return (
+        *(
+            Endpoint(
+                method="GET",
+                path=path,
+                handler=show_start,
+                summary="Go to the console",
+                family="Console",
+                answers={HTTPStatus.SEE_OTHER: Answer("The queue.", media_type="")},
+                described=False,
+            )
+            for path in (START, HOME)
+        ),
+        *queue_endpoints(QueuePages(console)),
+        *account_endpoints(AccountPages(console)),
+    )
