@@ -114,7 +114,7 @@ def due_of(due_at: datetime, now: datetime) -> Due:
 
 def title_of(code: str) -> str:
     """Return a code as words."""
-    words = code.removeprefix("POLICY_").replace("_", " ").capitalize()
+    words = code.replace("_", " ").capitalize()
     return _ACRONYMS.sub(lambda found: found[0].upper(), words)
 
 

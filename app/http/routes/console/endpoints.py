@@ -1,5 +1,7 @@
 """The pages of the console as data."""
 
+from collections.abc import Callable
+from datetime import datetime
 from http import HTTPStatus
 
 from aiohttp import web
@@ -7,6 +9,7 @@ from aiohttp import web
 from app.http.console import HOME, Console, see_other
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.routes.console.account import AccountPages, account_endpoints
+from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
 
 START = "/"
@@ -17,7 +20,7 @@ async def show_start(_: Call) -> web.Response:
     return see_other(f"{HOME}/review-cases")
 
 
-def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
+def console_endpoints(console: Console, clock: Callable[[], datetime]) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
     return (
         *(
@@ -33,5 +36,6 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
             for path in (START, HOME)
         ),
         *queue_endpoints(QueuePages(console)),
+        *case_page_endpoints(CasePages(console, console.records, clock)),
         *account_endpoints(AccountPages(console)),
     )

@@ -1,0 +1,154 @@
+"""The case page of the console in a browser: two people conclude by keyboard, and nothing typed is lost."""
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
+from tests.browser.conftest import Show
+from tests.browser.shown import Shown
+from tests.journeys.people import COOKIE, Person, sign_in
+from tests.journeys.service import Service, hopper, veristream_json
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CASES: Final = "/v1/control/review-cases"
+CANARY: Final = '<img src=x onerror="console.error(1)">'
+WIDE: Final = {"viewport": {"width": 1280, "height": 900}}
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """A tenant's people and its verifications."""
+
+    service: Service
+    admin: Person
+    people: dict[str, Person]
+
+    async def verify(self, subject_id: str, **document: Any) -> dict[str, Any]:
+        """Submit a verification as a tenant's server does."""
+        page = b64encode(to_jpeg(draw_passport(PassportSpecimen(), hopper().portrait))).decode()
+        body = {
+            "subject_id": subject_id,
+            "document": {"image_base64": page, **document},
+            "selfie_image_base64": b64encode(to_jpeg(hopper().selfie)).decode(),
+        }
+        headers = {"Authorization": f"Bearer {self.service.test_key}"}
+        url = f"{self.service.url}/v1/verifications"
+        async with self.service.client.post(url, json=body, headers=headers) as answer:
+            made: dict[str, Any] = await answer.json()
+            assert answer.status == 201, made
+            return made
+
+    async def settle(self, **settings: Any) -> None:
+        """Change the tenant's settings."""
+        status, said = await self.admin.ask("PATCH", "/v1/control/settings", json=settings)
+        assert status == 200, said
+
+    def seen_by(self, role: str) -> dict[str, Any]:
+        """Options of a browser in which a member of a role is signed in."""
+        host = self.service.url.partition("//")[2].partition(":")[0]
+        cookie = {
+            "name": COOKIE, "value": self.people[role].cookie, "domain": host, "path": "/",
+            "expires": -1, "httpOnly": True, "secure": False, "sameSite": "Lax",
+        }  # fmt: skip
+        return {"storage_state": {"cookies": [cookie], "origins": []}}
+
+    def page_of(self, made: dict[str, Any]) -> str:
+        """The address of a verification's case."""
+        return f"{self.service.url}/console/review-cases/{made['review_case_id']}"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def office(service: Service, admin: Person) -> AsyncIterator[Office]:
+    """One signed-in member of each role that looks at cases."""
+
+    async def command(*words: str) -> Any:
+        return await veristream_json(service.data_dir, *words)
+
+    people = {
+        role: await sign_in(service.client, service.url, command, service.tenant_id, role)
+        for role in ("REVIEWER", "COMPLIANCE_LEAD", "AUDITOR")
+    }
+    yield Office(service, admin, people)
+
+
+async def decide_by_keyboard(page: Shown, key: str, note: str) -> None:
+    """Choose an outcome, write a note and conclude, by keys alone."""
+    await expect(page.page.locator("#conclude")).to_be_visible()
+    await page.page.keyboard.press(key)
+    await page.page.keyboard.press("n")
+    await page.page.keyboard.type(note)
+    await page.page.keyboard.press("Control+Enter")
+
+
+async def test_two_people_conclude_a_doubtful_verification_by_keyboard(shown: Show, office: Office) -> None:
+    made = await office.verify("customer-8841", extracted_fields={"surname": "Ericsson"})
+    await office.settle(four_eyes="ALWAYS")
+    try:
+        first = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE)
+        marks = first.page.locator(".mark")
+        assert await marks.count() >= 5
+        await expect(first.page.locator("tr.differs")).to_contain_text("Ericsson")
+        await expect(first.page.locator("[data-slot=looked]")).to_contain_text("3 of 3")
+        wrong = await first.judge("case")
+        await first.page.set_viewport_size(WIDE["viewport"])
+        await first.page.keyboard.press("r")
+        await expect(first.page.locator(".end")).to_contain_text("Reject customer-8841")
+        wrong += await first.judge("case-reject")
+        await decide_by_keyboard(first, "r", "Another name was declared.")
+        await expect(first.page.locator(".said")).to_contain_text("Another person must agree")
+        await expect(first.page.locator("#h-case")).to_be_focused()
+        await expect(first.page.locator(".decide")).to_contain_text("You made the first conclusion")
+
+        second = await shown(office.page_of(made), **office.seen_by("COMPLIANCE_LEAD"), **WIDE)
+        await expect(second.page.locator(".decide")).to_contain_text("concluded first: Reject")
+        await decide_by_keyboard(second, "r", "I agree.")
+        await expect(second.page.locator(".said")).to_contain_text("Concluded")
+        wrong += await second.judge("case-concluded")
+    finally:
+        await office.settle(four_eyes="CRITICAL")
+
+    status, case = await office.people["REVIEWER"].ask("GET", f"{CASES}/{made['review_case_id']}")
+    assert (status, case["status"], case["conclusion"]["outcome"]) == (200, "CONCLUDED", "REJECT")
+    assert case["conclusion"]["note"] == "I agree."
+    assert wrong == []
+
+
+async def test_a_case_that_changed_meanwhile_says_so_and_keeps_the_note(shown: Show, office: Office) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@stale")
+    page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE)
+    page.expected = ("409 (Conflict)", "412 (Precondition Failed)")
+    case, lead = f"{CASES}/{made['review_case_id']}", office.people["COMPLIANCE_LEAD"]
+    assert (await lead.ask("POST", f"{case}/notes", json={"text": CANARY}))[0] == 200
+
+    await decide_by_keyboard(page, "a", "Looks right to me.")
+    await expect(page.page.locator(".said")).to_contain_text("changed meanwhile")
+    await expect(page.page.locator(".timeline")).to_contain_text(CANARY)
+    await expect(page.page.locator("#note")).to_have_value("Looks right to me.")
+    await expect(page.page.locator(".end")).to_contain_text("Approve")
+
+    assert (await lead.ask("POST", f"{case}/claim", json={}))[0] == 200
+    await page.page.keyboard.press("Control+Enter")
+    await expect(page.page.locator(".decide")).to_contain_text("A colleague is working on this case")
+    assert (await lead.ask("POST", f"{case}/release", json={}))[0] == 200
+    await page.page.reload()
+    await expect(page.page.locator("#note")).to_have_value("Looks right to me.")
+    await page.page.keyboard.press("Control+Enter")
+    await expect(page.page.locator(".said")).to_contain_text("Concluded")
+    assert (await page.page.evaluate("sessionStorage.length")) == 0
+
+
+async def test_a_role_is_offered_what_it_may_do(shown: Show, office: Office) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@roles")
+    page = await shown(office.page_of(made), **office.seen_by("AUDITOR"), **WIDE)
+
+    await expect(page.page.locator(".evidence")).to_contain_text("may not see evidence")
+    await expect(page.page.locator(".decide")).to_contain_text("may not conclude")
+    assert await page.page.locator("form[data-post], .shot, [data-reveal]").count() == 0
+    assert await page.judge("case-auditor") == []
