@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.explanations import ExplainedCheck, ExplainedField, ExplainedQuad, FieldState
+from schemas.reasons import ReasonCode
 from schemas.reviews import Conclusion, ReviewCase
 from schemas.verifications import Verification
 from streams.reviews.rules import LEASE
@@ -86,6 +87,8 @@ class Term:
     title: str
     detail: str
     points: int | None
+    fields: tuple[str, ...] = ()
+    """The fields it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +198,27 @@ def scale_of(verification: Verification, thresholds: Mapping[str, Any]) -> FaceS
     return FaceScale(verification.distance, float(band["accept_at"]), float(band["reject_above"]))
 
 
-def terms_of(case: ReviewCase, checks: Sequence[ExplainedCheck]) -> tuple[Term, ...]:
-    """Return the reasons of a case with their points, each with what its check found."""
+def terms_of(
+    case: ReviewCase, checks: Sequence[ExplainedCheck] = (), rows: Sequence[FieldRow] = ()
+) -> tuple[Term, ...]:
+    """Return the reasons of a case with their points, and the differing fields that some are about."""
     points = {str(term.code): term.points for term in case.risk.terms} if case.risk else {}
     found = {str(code): check.detail for check in checks for code in check.reasons if check.detail}
     codes = dict.fromkeys(points, "") | {str(reason.code): reason.message for reason in case.reasons}
     return tuple(
-        Term(code, title_of(code), found.get(code, message), points.get(code))
+        Term(code, title_of(code), message or found.get(code, ""), points.get(code), _fields(code, rows))
         for code, message in codes.items()
     )
+
+
+def _fields(code: str, rows: Sequence[FieldRow]) -> tuple[str, ...]:
+    differing = [row for row in rows if row.state is FieldState.DIFFERS]
+    match code:
+        case ReasonCode.MRZ_VISUAL_MISMATCH:
+            return tuple(row.key for row in differing if len(row.values) > 1)
+        case ReasonCode.DECLARED_FIELD_MISMATCH:
+            return tuple(row.key for row in differing if row.declared is not None)
+    return ()
 
 
 def history_of(case: ReviewCase, names: Mapping[str, str]) -> tuple[Entry, ...]:

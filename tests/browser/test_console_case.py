@@ -152,3 +152,69 @@ async def test_a_role_is_offered_what_it_may_do(shown: Show, office: Office) -> 
     await expect(page.page.locator(".decide")).to_contain_text("may not conclude")
     assert await page.page.locator("form[data-post], .shot, [data-reveal]").count() == 0
     assert await page.judge("case-auditor") == []
+
+
+async def test_evidence_is_fetched_when_seen_enlarged_turned_and_revealed(
+    shown: Show, office: Office
+) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@looks")
+    narrow = {"viewport": {"width": 360, "height": 420}}
+    page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **narrow)
+
+    def fetched() -> int:
+        return sum("/evidence/" in one.url for one in page.requests)
+
+    await expect(page.page.locator("#document img")).to_be_visible()
+    before = fetched()
+    await page.page.keyboard.press("2")
+    await expect(page.page.locator("#faces img")).to_have_count(1)
+    await expect(page.page.locator("[data-slot=looked]")).to_contain_text("2 of 2")
+    assert (before, fetched()) == (1, 2)
+
+    paper, view = page.page.locator(".paper"), page.page.locator("[data-slot=view]")
+    small = await paper.bounding_box()
+    for _ in range(20):
+        await page.page.locator('[data-zoom="25"]').press("Enter")
+    large = await paper.bounding_box()
+    await expect(page.page.locator("[data-slot=zoom]")).to_have_value("400")
+    assert small is not None
+    assert large is not None
+    assert large["width"] == pytest.approx(4 * small["width"], rel=0.02)
+    await view.focus()
+    left = await view.evaluate("one => one.scrollLeft")
+    await page.page.keyboard.press("ArrowRight")
+    await page.page.wait_for_function(
+        "[one, at] => one.scrollLeft > at", arg=[await view.element_handle(), left]
+    )
+    await page.page.locator("[data-turn]").press("Enter")
+    turned = await paper.bounding_box()
+    assert turned is not None
+    assert (turned["height"] > turned["width"]) == (small["width"] > small["height"])
+
+    await page.page.locator("[data-reveal]").press("Enter")
+    await expect(page.page.locator("[data-slot=number]")).to_have_text("SIM001234")
+    assert await page.judge("case-turned", widths=(320,)) == []
+
+
+async def test_a_case_is_read_without_scripts(shown: Show, office: Office) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@plain")
+    page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE, java_script_enabled=False)
+
+    await expect(page.page.locator("#document img")).to_be_visible()
+    await expect(page.page.locator(".decide")).to_contain_text("let this site run scripts")
+    await expect(page.page.locator("#conclude")).to_be_hidden()
+
+
+async def test_without_a_connection_or_a_session_nothing_typed_is_lost(shown: Show, office: Office) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@offline")
+    page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE)
+    page.expected = ("ERR_INTERNET_DISCONNECTED", "401 (Unauthorized)")
+    await page.context.set_offline(offline=True)
+    await decide_by_keyboard(page, "a", "Fine.")
+    await expect(page.page.locator(".said")).to_contain_text("no connection")
+    await page.context.set_offline(offline=False)
+    await page.context.clear_cookies()
+    await page.page.keyboard.press("Control+Enter")
+    await expect(page.page.locator(".said")).to_contain_text("Sign in again")
+    await expect(page.page.locator("#note")).to_have_value("Fine.")
+    assert await page.judge("case-signed-out", widths=(320,)) == []

@@ -137,11 +137,27 @@ def test_a_reason_has_its_points_and_what_its_check_found() -> None:
     )
 
     (term,) = terms_of(build_case(), [check])
-    (bare,) = terms_of(build_case(risk=None), [])
+    (bare,) = terms_of(build_case(risk=None))
+    (unsaid,) = terms_of(build_case(reasons=()), [check])
 
-    assert (term.title, term.detail, term.points) == ("Face match uncertain", detail, 20)
+    assert (term.title, term.detail, term.points) == ("Face match uncertain", REASON["message"], 20)
     assert (bare.detail, bare.points) == (REASON["message"], None)
+    assert (unsaid.detail, unsaid.points) == (detail, 20)
     assert title_of("MRZ_VISUAL_MISMATCH") == "MRZ visual mismatch"
+
+
+def test_a_contradiction_names_its_fields() -> None:
+    said: list[dict[str, Any]] = [
+        {"key": "surname", "zone": "ERIKSSON", "declared": "Ericsson", "state": "DIFFERS"},
+        {"key": "date_of_birth", "zone": "1974-08-12", "page": "12 AUG 1979", "state": "DIFFERS"},
+        {"key": "sex", "zone": "F", "declared": "F", "state": "SAME"},
+    ]
+    codes = ("DECLARED_FIELD_MISMATCH", "MRZ_VISUAL_MISMATCH", "DOCUMENT_EXPIRED")
+    case = build_case(reasons=[{"code": code, "message": "x"} for code in codes], risk=None)
+
+    terms = terms_of(case, rows=rows_of([ExplainedField.model_validate(one) for one in said]))
+
+    assert [term.fields for term in terms] == [("surname",), ("date_of_birth",), ()]
 
 
 def test_images_come_document_first_and_say_what_was_deleted_and_seen() -> None:

@@ -140,11 +140,15 @@ function begin() {
 
 /** @param {HTMLTimeElement} one */
 function localise(one) {
-  const short = one.dataset.form === "clock" ? {} : { weekday: /** @type {const} */ ("short"), day: /** @type {const} */ ("numeric"), month: /** @type {const} */ ("short") };
-  const clock = one.dataset.form === "day" ? {} : { hour: /** @type {const} */ ("2-digit"), minute: /** @type {const} */ ("2-digit") };
   const at = new Date(one.dateTime);
+  const recent = Math.abs(Date.now() - at.getTime()) < 6 * 86_400_000;
+  /** @type {Intl.DateTimeFormatOptions} */
+  const day = recent && one.dataset.form !== "day" ? { weekday: "short" } : { day: "numeric", month: "short" };
+  /** @type {Intl.DateTimeFormatOptions} */
+  const clock = { hour: "2-digit", minute: "2-digit" };
+  const form = { clock, day: { ...day, year: /** @type {const} */ ("numeric") } }[one.dataset.form ?? ""] ?? { ...day, ...clock };
   one.title = at.toString();
-  one.textContent = new Intl.DateTimeFormat(undefined, { ...short, ...clock }).format(at);
+  one.textContent = new Intl.DateTimeFormat(undefined, form).format(at);
 }
 
 place.addEventListener("submit", (event) => {

@@ -89,7 +89,7 @@ class CasePages:
         transaction = None
         if case.transaction_id is not None and viewer.may(Permission.TRANSACTIONS_READ):
             transaction = await ask(call, f"/v1/transactions/{case.transaction_id}")
-        return {"verification": None, "transaction": transaction, "terms": terms_of(case, ()), "images": ()}
+        return {"verification": None, "transaction": transaction, "terms": terms_of(case), "images": ()}
 
     async def _explained(
         self, call: Call, case: ReviewCase, verification: Verification, viewer: Viewer
@@ -104,7 +104,7 @@ class CasePages:
         kept = [one for one in images if not one.deleted]
         return {
             "verification": verification,
-            "terms": terms_of(case, explanation.checks),
+            "terms": terms_of(case, explanation.checks, rows),
             "checks": explanation.checks,
             "rows": rows,
             "marked": any(row.quads for row in rows),
