@@ -180,7 +180,7 @@ def test_images_come_document_first_and_say_what_was_deleted_and_seen() -> None:
     assert images[0].address == "/v1/verifications/ver_1/evidence/evd_0"
 
 
-def test_a_history_is_told_oldest_first_with_names() -> None:
+def test_a_history_is_in_order_and_has_names() -> None:
     note = {
         "note_id": "nt_1",
         "author_id": COLLEAGUE,
@@ -189,12 +189,12 @@ def test_a_history_is_told_oldest_first_with_names() -> None:
     }
     lease = {"assignee": ME, "lease_expires_at": NOW + timedelta(minutes=29), "status": "IN_REVIEW"}
 
-    told = history_of(build_case(notes=[note], **lease), {COLLEAGUE: "Tunde", ME: "Ada"})
+    entries = history_of(build_case(notes=[note], **lease), {COLLEAGUE: "Tunde", ME: "Ada"})
 
-    assert [(one.what, one.author, one.text) for one in told] == [
+    assert [(one.what, one.author, one.text) for one in entries] == [
         ("opened", "", ""), ("noted", "Tunde", "Worn."), ("claimed", "Ada", ""),
     ]  # fmt: skip
-    assert told[-1].at == NOW - timedelta(minutes=1)
+    assert entries[-1].at == NOW - timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -234,13 +234,13 @@ def test_what_a_conclusion_does_is_known_before_it_is_made() -> None:
     critical = build_case(risk_level="CRITICAL")
     first = {"status": "AWAITING_SECOND", "first_conclusion": concluded(reviewer_id=COLLEAGUE)}
 
-    def told(case: ReviewCase, four_eyes: FourEyes) -> list[tuple[bool, bool]]:
+    def effects(case: ReviewCase, four_eyes: FourEyes) -> list[tuple[bool, bool]]:
         return [(one.overturns, one.waits) for one in act(case, four_eyes=four_eyes).choices]
 
-    assert told(build_case(), FourEyes.CRITICAL) == [(True, False), (False, False), (False, False)]
-    assert told(build_case(), FourEyes.OVERTURN) == [(True, True), (False, False), (False, False)]
-    assert told(critical, FourEyes.CRITICAL) == [(True, True), (False, True), (False, False)]
-    assert told(build_case(**first), FourEyes.ALWAYS) == [(True, False), (False, False), (False, False)]
+    assert effects(build_case(), FourEyes.CRITICAL) == [(True, False), (False, False), (False, False)]
+    assert effects(build_case(), FourEyes.OVERTURN) == [(True, True), (False, False), (False, False)]
+    assert effects(critical, FourEyes.CRITICAL) == [(True, True), (False, True), (False, False)]
+    assert effects(build_case(**first), FourEyes.ALWAYS) == [(True, False), (False, False), (False, False)]
 
 
 def test_moves_are_offered_as_the_case_stands() -> None:

@@ -131,7 +131,7 @@ async def test_a_concluded_case_offers_what_comes_after(front: Front) -> None:
     assert offered(await look(lead, made)) == {"notes", "appeal", "reopen", "reveal-number"}
 
 
-async def test_evidence_that_is_gone_is_told_and_not_asked_for(front: Front) -> None:
+async def test_evidence_that_is_gone_is_named_and_not_asked_for(front: Front) -> None:
     made = await doubtful(front)
     who = await enter(front, Role.REVIEWER)
     await front.stores.vault.destroy(who.member.tenant_id, made["subject_id"])

@@ -22,7 +22,7 @@ async def views(front: Front) -> list[dict[str, object]]:
     return [event["context"]["changes"] for event in response.json["events"]]
 
 
-async def test_p18_a_reviewer_is_told_the_whole_number_and_the_look_is_audited(front: Front) -> None:
+async def test_p18_a_reviewer_reveals_the_whole_number_and_the_look_is_audited(front: Front) -> None:
     made = await front.submit(build_body(UNCERTAIN))
     result = await reveal(await front.sign_in(Role.REVIEWER), made)
 
@@ -34,7 +34,7 @@ async def test_p18_a_reviewer_is_told_the_whole_number_and_the_look_is_audited(f
 
 
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
-async def test_p18_who_may_not_see_evidence_is_told_no_number(front: Front, role: Role) -> None:
+async def test_p18_who_may_not_see_evidence_reveals_no_number(front: Front, role: Role) -> None:
     made = await front.submit(build_body(UNCERTAIN))
     result = await reveal(await front.sign_in(role), made)
 
@@ -42,7 +42,7 @@ async def test_p18_who_may_not_see_evidence_is_told_no_number(front: Front, role
     assert await views(front) == []
 
 
-async def test_p18_no_key_and_no_other_tenant_is_told_a_number(front: Front) -> None:
+async def test_p18_no_key_and_no_other_tenant_reveals_a_number(front: Front) -> None:
     made = await front.submit(build_body(UNCERTAIN))
     path = f"{PATH}/{made.json['verification_id']}/reveal-number"
     by_key = await front.ask("POST", path, TEST, json={})

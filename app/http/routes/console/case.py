@@ -101,7 +101,7 @@ class CasePages:
         views = await self.records.page(call.tenant_id, RecordKind.ACT, index, limit=MOST_VIEWS)
         seen = frozenset(view.body.decode() for view in views)
         images = images_of(verification, seen) if viewer.may(Permission.EVIDENCE_READ) else ()
-        kept = [one for one in images if not one.deleted]
+        stored = [one for one in images if not one.deleted]
         return {
             "verification": verification,
             "terms": terms_of(case, explanation.checks, rows),
@@ -112,8 +112,8 @@ class CasePages:
             "digits": digits_hold(explanation.fields),
             "numbered": any(row.key == LAST4 for row in rows),
             "scale": scale_of(verification, explanation.thresholds),
-            "images": kept,
-            "looked": sum(one.seen for one in kept),
+            "images": stored,
+            "looked": sum(one.seen for one in stored),
             "document": next((one for one in images if one.kind is EvidenceKind.IMAGE), None),
             "faces": [one for one in images if one.kind is not EvidenceKind.IMAGE],
             "earlier": await _earlier(call, verification),
