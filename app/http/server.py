@@ -40,9 +40,11 @@ from app.http.routes.lists.routes import ListRoutes, list_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.name_screenings import NameScreeningRoutes, name_screening_endpoints
 from app.http.routes.pages import page_endpoints
+from app.http.routes.people import PeopleRoutes, people_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
 from app.http.routes.reference import problem_endpoints, reference_endpoints
+from app.http.routes.review_cases.queue import QueueRoutes
 from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
@@ -106,7 +108,7 @@ def endpoints_of(
     limits = limits or TenantLimits(ports.stores.records, settings.rate_limits)
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key, settings.older_cursor_keys)
-    presenter = Presenter(ports.stores.vault)
+    presenter, case_texts = Presenter(ports.stores.vault), CaseTexts(ports.stores.vault)
     known_lists = KnownListNames(ports.lists.storage)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
@@ -140,7 +142,9 @@ def endpoints_of(
         *backtest_endpoints(BacktestRoutes(ports, bodies, cursors, known_lists)),
         *list_endpoints(ListRoutes(ports, bodies, cursors)),
         *platform_list_endpoints(PlatformListRoutes(ports, bodies)),
-        *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
+        *case_endpoints(
+            CaseRoutes(ports, bodies, case_texts), QueueRoutes(ports, bodies, cursors, case_texts)
+        ),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
@@ -154,6 +158,7 @@ def endpoints_of(
         ),
         *sign_in_endpoints(ports, bodies, settings),
         *member_endpoints(MemberRoutes(ports, bodies, cursors)),
+        *people_endpoints(PeopleRoutes(ports, bodies)),
         *key_endpoints(KeyRoutes(ports, bodies, cursors)),
         *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports), limits)),
         *privacy_endpoints(

@@ -125,6 +125,8 @@ POST   /v1/subjects/{subject_id}/erase                          person:PRIVACY_M
 POST   /v1/subjects/{subject_id}/erase/approve                  person:PRIVACY_MANAGE                                        404
 GET    /v1/subjects/{subject_id}/erasure                        person:PRIVACY_MANAGE                                        404
 GET    /v1/control/review-cases                                 person:CASES_READ                                            200
+GET    /v1/control/review-cases/summary                         person:CASES_READ                                            200
+POST   /v1/control/review-cases/claim-next                      person:CASES_CONCLUDE                                        204
 GET    /v1/control/review-cases/{review_case_id}                person:CASES_READ                                            404
 POST   /v1/control/review-cases/{review_case_id}/claim          person:CASES_WORK                                            404
 POST   /v1/control/review-cases/{review_case_id}/assign         person:CASES_WORK                                            422
@@ -152,6 +154,9 @@ POST   /v1/control/members                                      person:MEMBERS_M
 PATCH  /v1/control/members/{reviewer_id}                        person:MEMBERS_MANAGE                                        422
 DELETE /v1/control/members/{reviewer_id}                        person:MEMBERS_MANAGE                                        404
 POST   /v1/control/members/{reviewer_id}/reset-factor           person:MEMBERS_MANAGE                                        404
+GET    /v1/control/people                                       person                                                       200
+GET    /v1/control/preferences                                  person                                                       200
+PATCH  /v1/control/preferences                                  person                                                       200
 GET    /v1/control/api-keys                                     person:API_KEYS_MANAGE                                       200
 POST   /v1/control/api-keys                                     person:API_KEYS_MANAGE                                       422
 DELETE /v1/control/api-keys/{key_id}                            person:API_KEYS_MANAGE                                       404
