@@ -109,3 +109,19 @@ async def test_who_was_cancelled_before_its_request_is_not_asked_for() -> None:
 
     assert list(await asyncio.gather(under_way, stays)) == [2, 6]
     assert store.asked == [[1], [3]]
+
+
+async def test_as_many_requests_as_allowed_are_under_way_and_further_calls_share_the_next() -> None:
+    store = Store()
+    call = Coalescer(store, most=2, at_once=2)
+    first = [asyncio.ensure_future(call(number)) for number in (1, 2, 3, 4, 5, 6)]
+    for _ in range(9):
+        await asyncio.sleep(0)
+    asked_before = list(store.asked)
+
+    store.go.set()
+
+    assert await asyncio.gather(*first) == [2, 4, 6, 8, 10, 12]
+    assert asked_before == [[1, 2], [3, 4]]
+    assert store.asked[2:] == [[5, 6]]
+    assert await call(7) == 14

@@ -21,8 +21,16 @@ class _Call(Generic[Item, Answer]):
     answer: "asyncio.Future[Answer]"
 
 
+@dataclass(slots=True, eq=False)
+class _Sender:
+    """Sends what waits, request after request."""
+
+    task: "asyncio.Task[None] | None" = None
+    """A strong reference, for as long as it sends."""
+
+
 class Coalescer(Generic[Item, Answer]):
-    """Calls made while a request is under way share the next one; a lone call is sent at once.
+    """Calls made while `at_once` requests are under way share the next one; a lone call is sent at once.
 
     So an answer is always that of a request sent after the call. When a request for several calls finds the
     store unavailable, each is made by itself: one unreachable partition fails no other's call.
@@ -33,18 +41,20 @@ class Coalescer(Generic[Item, Answer]):
         run: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
         *,
         most: int,
+        at_once: int = 1,
         size_of: Callable[[Item], int] = lambda _: 1,
         group_of: Callable[[Item], Hashable] = lambda _: None,
     ) -> None:
         """`run` answers items of one group, in their order; `most` is what their sizes may add up to."""
         self._run = run
         self._most = most
+        self._at_once = at_once
         self._size_of = size_of
         self._group_of = group_of
         self._waiting: list[_Call[Item, Answer]] = []
-        self._sender: asyncio.Task[None] | None = None
-        """Sends what waits; None: nothing waits, or the last one takes too long to be waited for."""
-        self._senders: set[asyncio.Task[None]] = set()
+        self._senders: set[_Sender] = set()
+        self._slow: set[_Sender] = set()
+        """Those whose requests take too long to be waited for."""
 
     async def __call__(self, item: Item) -> Answer:
         """Return the item's answer, or raise what `run` raised for it."""
@@ -55,26 +65,29 @@ class Coalescer(Generic[Item, Answer]):
 
     def _send_soon(self) -> None:
         """Begin to send what waits, in the next turn of the loop: calls made in this one are part of it."""
-        if self._sender is None and self._waiting:
-            self._sender = asyncio.create_task(self._send())
-            self._senders.add(self._sender)
-            self._sender.add_done_callback(self._senders.discard)
+        if len(self._senders) < self._at_once and self._waiting:
+            sender = _Sender()
+            self._senders.add(sender)
+            sender.task = asyncio.create_task(self._send(sender))
 
-    async def _send(self) -> None:
-        own = asyncio.current_task()
-        while self._waiting and self._sender is own:
-            calls = self._take()
-            slow = asyncio.get_running_loop().call_later(SLOW_S, self._pass_over, own)
-            try:
-                await self._settle(calls)
-            finally:
-                slow.cancel()
-        if self._sender is own:
-            self._sender = None
+    async def _send(self, own: _Sender) -> None:
+        try:
+            while self._waiting and own in self._senders:
+                calls = self._take()
+                self._send_soon()  # what does not fit beside them
+                slow = asyncio.get_running_loop().call_later(SLOW_S, self._pass_over, own)
+                try:
+                    await self._settle(calls)
+                finally:
+                    slow.cancel()
+        finally:
+            self._senders.discard(own)
+            self._slow.discard(own)
 
-    def _pass_over(self, sender: "asyncio.Task[None] | None") -> None:
-        if self._sender is sender:
-            self._sender = None
+    def _pass_over(self, sender: _Sender) -> None:
+        if sender in self._senders:
+            self._senders.discard(sender)
+            self._slow.add(sender)
             self._send_soon()
 
     def _take(self) -> list[_Call[Item, Answer]]:

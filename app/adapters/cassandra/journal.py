@@ -10,8 +10,9 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
-from app.adapters.cassandra.batches import parted
+from app.adapters.cassandra.batches import BATCH_BYTES, bytes_of, parted
 from app.adapters.cassandra.change_outbox import Companion, Outbox, is_derived, pack
+from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.event_outbox import Emitting
 from app.adapters.cassandra.feed_positions import SETTLE_S, FeedPositions
 from app.adapters.cassandra.records import (
@@ -32,6 +33,9 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Committed, Journal, Record
 
 log = structlog.get_logger(__name__)
+
+BATCHES_AT_ONCE: Final = 2
+"""Logged batches under way; changes that wait for one share the next."""
 
 MONTHS_KNOWN: Final = 20_000
 """Places remembered to have a month's row already; forgotten all at once when there are more."""
@@ -73,6 +77,9 @@ class CassandraJournal(Journal):
         self._months: set[Month] = set()
         self._positions = FeedPositions(session, settle_s)
         self._outbox = Emitting(session, self._positions, self._clock)
+        self._write_rows = Coalescer(
+            self._write_many, most=BATCH_BYTES, at_once=BATCHES_AT_ONCE, size_of=bytes_of
+        )
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -146,9 +153,14 @@ class CassandraJournal(Journal):
         taken = await self._positions.take(outbox.events)
         writes = [*map(month_write, months), *taken.writes, *outbox.writes(deciding, listed)]
         for part in parted(writes):
-            await self._session.batch(part)
+            await self._write_rows(part)
         self._positions.answered(taken)
         self._months |= months
+
+    async def _write_many(self, parts: Sequence[Sequence[Write]]) -> Sequence[None]:
+        """Write the parts of several changes in one logged batch, what they share only once."""
+        await self._session.batch(list(dict.fromkeys(write for part in parts for write in part)))
+        return [None] * len(parts)
 
     async def _accompany(self, deciding: Record, companion: Companion, outbox: Outbox) -> bool:
         """Write a companion, unless the batch does; False when another change's version stands there."""
