@@ -89,6 +89,7 @@ async def decide_by_keyboard(page: Shown, key: str, note: str) -> None:
 
 async def test_two_people_conclude_a_doubtful_verification_by_keyboard(shown: Show, office: Office) -> None:
     made = await office.verify("customer-8841", extracted_fields={"surname": "Ericsson"})
+    await office.verify("sim:review:FACE_MATCH_UNCERTAIN@next")
     await office.settle(four_eyes="ALWAYS")
     try:
         first = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE)
@@ -104,12 +105,16 @@ async def test_two_people_conclude_a_doubtful_verification_by_keyboard(shown: Sh
         await decide_by_keyboard(first, "r", "Another name was declared.")
         await expect(first.page.locator(".said")).to_contain_text("Another person must agree")
         await expect(first.page.locator("#h-case")).to_be_focused()
+        await expect(first.page.locator("#h-case")).not_to_have_text("customer-8841")
+        await first.page.goto(office.page_of(made))
         await expect(first.page.locator(".decide")).to_contain_text("You made the first conclusion")
 
         second = await shown(office.page_of(made), **office.seen_by("COMPLIANCE_LEAD"), **WIDE)
         await expect(second.page.locator(".decide")).to_contain_text("concluded first: Reject")
         await decide_by_keyboard(second, "r", "I agree.")
         await expect(second.page.locator(".said")).to_contain_text("Concluded")
+        await second.page.goto(office.page_of(made))
+        await expect(second.page.locator(".timeline")).to_contain_text("Ada Obi concluded: Reject")
         wrong += await second.judge("case-concluded")
     finally:
         await office.settle(four_eyes="CRITICAL")
@@ -141,7 +146,9 @@ async def test_a_case_that_changed_meanwhile_says_so_and_keeps_the_note(shown: S
     await expect(page.page.locator("#note")).to_have_value("Looks right to me.")
     await page.page.keyboard.press("Control+Enter")
     await expect(page.page.locator(".said")).to_contain_text("Concluded")
-    assert (await page.page.evaluate("sessionStorage.length")) == 0
+    assert (
+        await page.page.evaluate("Object.keys(sessionStorage).filter(one => one.startsWith('case:'))")
+    ) == []
 
 
 async def test_a_role_is_offered_what_it_may_do(shown: Show, office: Office) -> None:

@@ -1,5 +1,6 @@
 /** A review case: its forms are sent to the interface, and what changed is shown in place. */
 
+import { bodyOf, choose, neighbour } from "./decision.js";
 import { fetchWhenSeen, enlarge, lightUp } from "./looking.js";
 import { arrive, forget, keep, leave, restore } from "./draft.js";
 
@@ -41,22 +42,6 @@ async function refresh() {
   if (document.activeElement === document.body) (again ?? document.getElementById("h-case"))?.focus({ preventScroll: true });
 }
 
-/** The body that a form says; `names` are the fields of a button that sends only some of them. */
-/** @param {HTMLFormElement} form @param {string | undefined} names */
-function bodyOf(form, names) {
-  const chosen = new FormData(form);
-  const wanted = names?.split(" ");
-  /** @type {Record<string, string | string[]>} */
-  const body = {};
-  for (const name of new Set(chosen.keys())) {
-    const values = chosen.getAll(name).map(String).filter(Boolean);
-    if (wanted && !wanted.includes(name)) continue;
-    if (name === "reason_codes") body[name] = chosen.get("outcome") === "APPROVE" ? [] : [...new Set(values)];
-    else if (values[0] && (name !== "flow_id" || chosen.get("outcome") === "REQUEST_INPUT")) body[name] = values[0];
-  }
-  return body;
-}
-
 /** @param {HTMLFormElement} form @param {HTMLElement | null} button */
 async function send(form, button) {
   const asked = { ...form.dataset, ...button?.dataset };
@@ -77,7 +62,8 @@ async function done(form, asked, body) {
   else if (asked.fields !== "") forget(draft);
   const concluded = { CONCLUDED: words.concluded, AWAITING_SECOND: words.waiting, ESCALATED: words.disagreed }[body.status];
   const text = asked.done ?? concluded ?? "";
-  if (asked.then === "next" && words.next) return leave(words.next, text);
+  const next = asked.then === "next" ? await neighbour(0, words) : null;
+  if (next) return leave(next, text);
   if ("opens" in asked) return leave(location.pathname.replace(/[^/]+$/, body.review_case_id) + location.search, text);
   await refresh();
   say(text);
@@ -102,20 +88,11 @@ async function refused(form, status, problem) {
   if (field instanceof HTMLElement) field.focus();
 }
 
-/** Show what belongs to the chosen outcome. @param {HTMLFormElement} form */
-function choose(form) {
-  const outcome = String(new FormData(form).get("outcome") ?? "");
-  for (const one of form.querySelectorAll("[data-for]")) one.toggleAttribute("hidden", !one.getAttribute("data-for")?.split(" ").includes(outcome));
-  let style = "";
-  for (const label of form.querySelectorAll(".choices label")) {
-    const chosen = label.querySelector("input")?.checked ?? false;
-    if (chosen) style = label.classList[0] ?? "";
-    label.classList.toggle("chosen", chosen);
-  }
-  const end = form.querySelector(".end");
-  if (!end) return;
-  end.className = `button wide end ${style}`;
-  end.toggleAttribute("aria-disabled", !outcome);
+/** @param {number} step */
+async function go(step) {
+  const page = await neighbour(step, words);
+  if (page) leave(page, "");
+  else say(words.noFurther ?? "");
 }
 
 /** @param {string} path */
@@ -165,6 +142,7 @@ place.addEventListener("input", (event) => {
 place.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("button") : null;
   if (button?.dataset.reveal) reveal(button.dataset.reveal);
+  if (button?.dataset.step) go(Number(button.dataset.step));
   if (button?.dataset.copy) navigator.clipboard?.writeText(button.dataset.copy).then(() => say(words.copied ?? ""), () => {});
 });
 addEventListener("keydown", (event) => {
@@ -176,7 +154,7 @@ addEventListener("keydown", (event) => {
     if (form instanceof HTMLFormElement) form.requestSubmit(end);
     return;
   }
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || document.body.dataset.keys === "off") return;
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || words.keys === "off") return;
   const wanted = place.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
   if (!(wanted instanceof HTMLElement)) return;
   event.preventDefault();

@@ -21,6 +21,7 @@ from app.http.case_view import (
 from app.http.console import Console, ask, ask_tagged, console_page
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.console.queue import PATH as QUEUE
+from app.http.routes.people import PEOPLE, PREFERENCES
 from app.http.routes.review_cases.routes import CASE_FORM
 from app.http.routes.review_cases.routes import PATH as CASES
 from app.http.routes.verifications import PATH as VERIFICATIONS
@@ -61,7 +62,7 @@ class CasePages:
         settings = await read_settings(self.records, call.tenant_id)
         now = self.clock()
         actions = actions_of(case, verification, viewer, settings.four_eyes, now)
-        people = list[Mapping[str, Any]]()
+        people = (await ask(call, PEOPLE))["people"]
         names = {str(one["reviewer_id"]): str(one["name"]) for one in people}
         body = await self._body(call, case, verification, viewer)
         values = {
@@ -75,8 +76,7 @@ class CasePages:
             "name_of": lambda reviewer_id: names.get(reviewer_id, ""),
             "colleagues": _colleagues(people, viewer, actions),
             "flows": await _flows(call, actions),
-            "previous": None,
-            "following": None,
+            "single_keys": (await ask(call, PREFERENCES))["single_keys"],
         }
         return await self.console.show(call, "case.html", place="review", livemode=case.livemode, **values)
 
@@ -123,11 +123,6 @@ class CasePages:
         if case.verification_id is None:
             return None
         return Verification.model_validate(await ask(call, f"{VERIFICATIONS}/{case.verification_id}"))
-
-    async def _people(self, call: Call) -> list[Mapping[str, Any]]:
-        listed = await ask(call, "/v1/control/people")
-        people: list[Mapping[str, Any]] = listed["people"]
-        return people
 
 
 def _reasons(case: ReviewCase) -> dict[str, list[tuple[str, str]]]:
