@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
@@ -10,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
+from schemas.base import rfc3339
 from tests.browser.conftest import Show
 from tests.browser.shown import Shown
 from tests.journeys.people import COOKIE, Person, sign_in
@@ -197,6 +199,61 @@ async def test_evidence_is_fetched_when_seen_enlarged_and_turned(shown: Show, of
     await page.page.locator("[data-reveal]").press("Enter")
     await expect(page.page.locator("[data-slot=number]")).to_have_text("SIM001234")
     assert await page.judge("case-turned", widths=(320,)) == []
+
+
+async def test_a_case_is_taken_given_back_asked_about_again_and_appealed(
+    shown: Show, office: Office, flows: dict[str, str]
+) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@moves")
+    page = await shown(office.page_of(made), **office.seen_by("COMPLIANCE_LEAD"), **WIDE)
+    page.expected = ("422 (Unprocessable",)
+    said = page.page.locator(".said")
+    await expect(page.page.locator("#conclude")).to_be_visible()
+    await page.page.keyboard.press("t")
+    await expect(page.page.locator(".title")).to_contain_text("Yours until")
+    await page.page.keyboard.press("n")
+    await page.page.keyboard.type("t1 stays text")
+    await page.page.locator("[data-fields='']").press("Enter")
+    await expect(said).to_contain_text("given back")
+    await expect(page.page.locator("#note")).to_have_value("t1 stays text")
+
+    await page.page.locator("#h-case").focus()
+    await page.page.keyboard.press("q")
+    await page.page.keyboard.press("Control+Enter")
+    await expect(said).to_contain_text("Name the flow")
+    await expect(page.page.locator("[name=flow_id]")).to_be_focused()
+    await page.page.locator("[name=flow_id]").select_option(flows["FULL_IDENTITY"])
+    wrong = await page.judge("case-ask-again")
+    await page.page.keyboard.press("Control+Enter")
+    await expect(said).to_contain_text("Concluded")
+
+    rejected = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@appeal")
+    path = f"{CASES}/{rejected['review_case_id']}/conclude"
+    body = {"outcome": "REJECT", "note": "No."}
+    assert (await office.people["REVIEWER"].ask("POST", path, json=body))[0] == 200
+    await page.page.goto(office.page_of(rejected))
+    await page.page.keyboard.press("n")
+    await page.page.keyboard.type("The customer wrote to us.")
+    await page.page.locator("[data-opens]").press("Enter")
+    await expect(said).to_contain_text("An appeal was opened")
+    await expect(page.page.locator(".crumb")).to_contain_text("Appeal")
+    assert wrong == []
+
+
+async def test_the_case_of_a_transaction_has_a_page(shown: Show, office: Office) -> None:
+    sent = {
+        "subject_id": "sim:review", "type": "PAYMENT", "direction": "OUTBOUND", "metadata": {"note": CANARY},
+        "amount": {"value": "5", "currency": "EUR"}, "occurred_at": rfc3339(datetime.now(UTC)),
+    }  # fmt: skip
+    headers = {"Authorization": f"Bearer {office.service.test_key}", "Idempotency-Key": "order-1"}
+    url = f"{office.service.url}/v1/transactions"
+    async with office.service.client.post(url, json=sent, headers=headers) as answer:
+        made = await answer.json()
+        assert answer.status == 201, made
+    page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE)
+
+    await expect(page.page.locator(".facts")).to_contain_text(CANARY)
+    assert await page.judge("case-transaction") == []
 
 
 async def test_a_case_is_read_without_scripts(shown: Show, office: Office) -> None:

@@ -131,6 +131,29 @@ async def test_a_concluded_case_offers_what_comes_after(front: Front) -> None:
     assert offered(await look(lead, made)) == {"notes", "appeal", "reopen", "reveal-number"}
 
 
+async def test_a_case_leads_to_the_subjects_earlier_verifications(front: Front) -> None:
+    first, made = await doubtful(front), await doubtful(front)
+    page = await look(await enter(front, Role.REVIEWER), made)
+
+    assert f'href="/console/review-cases/{first["review_case_id"]}?livemode=false"' in page
+    assert page.count(first["verification_id"]) == 1
+
+
+async def test_what_a_conclusion_would_do_stands_before_its_button(front: Front) -> None:
+    made = await doubtful(front)
+    who = await enter(front)
+    await who.ask("PATCH", "/v1/control/settings", json={"four_eyes": "OVERTURN"})
+    page = await look(who, made)
+    effects = dict(
+        re.findall(r'<span data-for="(\w+)">(.*?)</span>', page[: page.index('class="button wide end"')])
+    )
+
+    assert "One reviewer is enough" in effects["APPROVE"]
+    assert "overturns" in effects["REJECT"]
+    assert "second person" in effects["REJECT"]
+    assert "new session" in effects["REQUEST_INPUT"]
+
+
 async def test_evidence_that_is_gone_is_named_and_not_asked_for(front: Front) -> None:
     made = await doubtful(front)
     who = await enter(front, Role.REVIEWER)

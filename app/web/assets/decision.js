@@ -31,7 +31,7 @@ export function choose(form) {
   const end = form.querySelector(".end");
   if (!end) return;
   end.className = `button wide end ${style}`;
-  end.toggleAttribute("aria-disabled", !outcome);
+  end.setAttribute("aria-disabled", String(!outcome));
 }
 
 /**
