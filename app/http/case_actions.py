@@ -92,7 +92,7 @@ def actions_of(
         note=works,
         escalate=moves and case.status is not CaseStatus.ESCALATED,
         reopen=viewer.may(Permission.CASES_OVERTURN) and not is_open,
-        appeal=works and not is_open and _may_be_appealed(verification),
+        appeal=works and not is_open and may_be_appealed(verification),
         mine=leased and assigned,
         taken=taken and is_open,
     )
@@ -122,7 +122,8 @@ def _choice(case: ReviewCase, outcome: CaseOutcome, four_eyes: FourEyes) -> Choi
     )
 
 
-def _may_be_appealed(verification: Verification | None) -> bool:
+def may_be_appealed(verification: Verification | None) -> bool:
+    """Return whether a decision is final and nobody reviews it."""
     return (
         verification is not None
         and verification.status in {VerificationStatus.APPROVED, VerificationStatus.REJECTED}

@@ -9,8 +9,8 @@ from typing import Any, Final
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.explanations import ExplainedCheck, ExplainedField, ExplainedQuad, FieldState
 from schemas.reasons import ReasonCode
-from schemas.reviews import Conclusion, ReviewCase
-from schemas.verifications import Verification
+from schemas.reviews import CaseReason, Conclusion, ReviewCase
+from schemas.verifications import Risk, Verification
 from streams.reviews.rules import LEASE
 from streams.verification.explanation import LAST4
 
@@ -199,12 +199,15 @@ def scale_of(verification: Verification, thresholds: Mapping[str, Any]) -> FaceS
 
 
 def terms_of(
-    case: ReviewCase, checks: Sequence[ExplainedCheck] = (), rows: Sequence[FieldRow] = ()
+    reasons: Sequence[CaseReason],
+    risk: Risk | None,
+    checks: Sequence[ExplainedCheck] = (),
+    rows: Sequence[FieldRow] = (),
 ) -> tuple[Term, ...]:
-    """Return the reasons of a case with their points, and the differing fields that some are about."""
-    points = {str(term.code): term.points for term in case.risk.terms} if case.risk else {}
+    """Return reasons with their points, and the differing fields that some are about."""
+    points = {str(term.code): term.points for term in risk.terms} if risk else {}
     found = {str(code): check.detail for check in checks for code in check.reasons if check.detail}
-    codes = dict.fromkeys(points, "") | {str(reason.code): reason.message for reason in case.reasons}
+    codes = dict.fromkeys(points, "") | {str(reason.code): reason.message for reason in reasons}
     return tuple(
         Term(code, title_of(code), message or found.get(code, ""), points.get(code), _fields(code, rows))
         for code, message in codes.items()

@@ -231,7 +231,10 @@ async def test_a_case_is_taken_given_back_asked_about_again_and_appealed(
     path = f"{CASES}/{rejected['review_case_id']}/conclude"
     body = {"outcome": "REJECT", "note": "No."}
     assert (await office.people["REVIEWER"].ask("POST", path, json=body))[0] == 200
-    await page.page.goto(office.page_of(rejected))
+    verification = f"{office.service.url}/console/verifications/{rejected['verification_id']}"
+    await page.page.goto(verification)
+    await expect(page.page.locator("#note")).to_be_visible()
+    wrong += await page.judge("verification")
     await page.page.keyboard.press("n")
     await page.page.keyboard.type("The customer wrote to us.")
     await page.page.locator("[data-opens]").press("Enter")

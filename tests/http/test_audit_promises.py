@@ -213,8 +213,8 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     await did(owner, "GET", f"{PATH}/{made[0]['verification_id']}/explanation")
     await did(owner, "POST", f"{PATH}/{made[0]['verification_id']}/reveal-number")
     await install_tenant(owner)
-    page = f"/console/review-cases/{made[0]['review_case_id']}"
-    assert (await owner.ask("GET", page, headers={"Accept": "text/html"})).status == 200
+    for page in (f"review-cases/{made[0]['review_case_id']}", f"verifications/{made[0]['verification_id']}"):
+        assert (await owner.ask("GET", f"/console/{page}", headers={"Accept": "text/html"})).status == 200
     first, second, third, fourth = (f"{CONTROL}/review-cases/{one['review_case_id']}" for one in made)
     colleague, lead = await front.sign_in(), await front.sign_in(Role.COMPLIANCE_LEAD)
     await did(owner, "POST", f"{CONTROL}/review-cases/claim-next", json={"livemode": False})

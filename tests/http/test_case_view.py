@@ -135,10 +135,11 @@ def test_a_reason_has_its_points_and_what_its_check_found() -> None:
     check = ExplainedCheck.model_validate(
         {"kind": "FACE_MATCH", "verdict": "UNCLEAR", "reasons": [REASON["code"]], "detail": detail}
     )
+    case = build_case()
 
-    (term,) = terms_of(build_case(), [check])
-    (bare,) = terms_of(build_case(risk=None))
-    (unsaid,) = terms_of(build_case(reasons=()), [check])
+    (term,) = terms_of(case.reasons, case.risk, [check])
+    (bare,) = terms_of(case.reasons, None)
+    (unsaid,) = terms_of((), case.risk, [check])
 
     assert (term.title, term.detail, term.points) == ("Face match uncertain", REASON["message"], 20)
     assert (bare.detail, bare.points) == (REASON["message"], None)
@@ -155,7 +156,7 @@ def test_a_contradiction_names_its_fields() -> None:
     codes = ("DECLARED_FIELD_MISMATCH", "MRZ_VISUAL_MISMATCH", "DOCUMENT_EXPIRED")
     case = build_case(reasons=[{"code": code, "message": "x"} for code in codes], risk=None)
 
-    terms = terms_of(case, rows=rows_of([ExplainedField.model_validate(one) for one in said]))
+    terms = terms_of(case.reasons, None, rows=rows_of([ExplainedField.model_validate(one) for one in said]))
 
     assert [term.fields for term in terms] == [("surname",), ("date_of_birth",), ()]
 

@@ -136,7 +136,7 @@ async def test_a_case_leads_to_the_subjects_earlier_verifications(front: Front) 
     page = await look(await enter(front, Role.REVIEWER), made)
 
     assert f'href="/console/review-cases/{first["review_case_id"]}?livemode=false"' in page
-    assert page.count(first["verification_id"]) == 1
+    assert f'href="/console/verifications/{first["verification_id"]}?livemode=false"' in page
 
 
 async def test_what_a_conclusion_would_do_stands_before_its_button(front: Front) -> None:
@@ -152,6 +152,23 @@ async def test_what_a_conclusion_would_do_stands_before_its_button(front: Front)
     assert "overturns" in effects["REJECT"]
     assert "second person" in effects["REJECT"]
     assert "new session" in effects["REQUEST_INPUT"]
+
+
+async def test_a_verification_has_a_page_that_leads_to_an_appeal(front: Front) -> None:
+    made = (await front.submit(build_body("sim:reject:DOCUMENT_EXPIRED"))).json
+    path = f"/console/verifications/{made['verification_id']}"
+    reviewer, auditor = await enter(front, Role.REVIEWER), await enter(front, Role.AUDITOR)
+    page = (await open_page(reviewer, path)).body.decode()
+    seen = (await open_page(auditor, path)).body.decode()
+    pending = await doubtful(front)
+    waiting = await open_page(reviewer, f"/console/verifications/{pending['verification_id']}")
+
+    assert all(word in page for word in ("Rejected", "Document expired", "SPECIMEN", made["verification_id"]))
+    assert (offered(page), offered(seen)) == ({"appeal", "reveal-number"}, set())
+    assert "SPECIMEN" not in seen
+    assert offered(waiting.body.decode()) == {"reveal-number"}
+    assert f"/console/review-cases/{pending['review_case_id']}" in waiting.body.decode()
+    assert (await open_page(await enter(front, Role.DEVELOPER), path)).status == 403
 
 
 async def test_evidence_that_is_gone_is_named_and_not_asked_for(front: Front) -> None:

@@ -1,6 +1,6 @@
 /** A review case: its forms are sent to the interface, and what changed is shown in place. */
 
-import { bodyOf, choose, neighbour } from "./decision.js";
+import { bodyOf, choose, neighbour, pageOf } from "./decision.js";
 import { fetchWhenSeen, enlarge, lightUp } from "./looking.js";
 import { arrive, forget, keep, leave, restore } from "./draft.js";
 
@@ -64,7 +64,7 @@ async function done(form, asked, body) {
   const text = asked.done ?? concluded ?? "";
   const next = asked.then === "next" ? await neighbour(0, words) : null;
   if (next) return leave(next, text);
-  if ("opens" in asked) return leave(location.pathname.replace(/[^/]+$/, body.review_case_id) + location.search, text);
+  if ("opens" in asked) return leave(pageOf(body.review_case_id, words), text);
   await refresh();
   say(text);
   if (asked.then === "next") document.getElementById("h-case")?.focus();

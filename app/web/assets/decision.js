@@ -45,7 +45,12 @@ export async function neighbour(step, words) {
   const free = cases.filter((one) => one.review_case_id !== words.case && [null, words.me].includes(one.assignee) && one.first_conclusion?.reviewer_id !== words.me);
   const found = step ? cases[cases.findIndex((one) => one.review_case_id === words.case) + step] : free[0];
   if (!found || found.review_case_id === words.case) return null;
+  return pageOf(found.review_case_id, words);
+}
+
+/** @param {string} id @param {DOMStringMap} words */
+export function pageOf(id, words) {
   const page = new URL(words.queue ?? "", location.href);
-  page.pathname += `/${found.review_case_id}`;
+  page.pathname += `/${id}`;
   return page.href;
 }

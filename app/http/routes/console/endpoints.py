@@ -11,6 +11,7 @@ from app.http.endpoints import Answer, Call, Endpoint
 from app.http.routes.console.account import AccountPages, account_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
+from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
 
 START = "/"
 
@@ -37,5 +38,6 @@ def console_endpoints(console: Console, clock: Callable[[], datetime]) -> tuple[
         ),
         *queue_endpoints(QueuePages(console)),
         *case_page_endpoints(CasePages(console, console.records, clock)),
+        *verification_page_endpoints(VerificationPages(console, console.records)),
         *account_endpoints(AccountPages(console)),
     )
