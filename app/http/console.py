@@ -6,8 +6,9 @@ into a template. It changes nothing: what a reviewer changes is one call of a ro
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -35,7 +36,7 @@ NEXT: Final = "next"
 CONSOLE_HEADERS: Final = {**PAGE_HEADERS, "Referrer-Policy": "same-origin"}
 """A form that is sent without scripts says where it comes from."""
 
-_OWN_PATH: Final = re.compile(r"/console(?:/[\w.~%-]+)*/?(?:\?[\w.~%&=:+-]*)?", re.ASCII)
+_OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:+-]*)?", re.ASCII)
 
 
 async def ask(call: Call, path: str, query: Mapping[str, str] | None = None) -> Any:
@@ -107,6 +108,7 @@ class Console:
     """Draws pages inside the console's frame."""
 
     records: Records
+    clock: Callable[[], datetime]
 
     async def show(
         self, call: Call, template: str, *, place: str, livemode: bool | None = None, **values: Any
@@ -119,10 +121,16 @@ class Console:
         switches = livemode is None
         livemode = is_live(call) if livemode is None else livemode
         session = await ask(call, "/v1/control/sessions/current")
+        chosen = await ask(call, "/v1/control/preferences")
         me = session["reviewer"]
+        ends_at = min(session["idle_expires_at"], session["expires_at"])
         granted = PERMISSIONS_OF[Role(me["role"])]
         frame = {
-            "session": session,
+            "ends_in_s": int((datetime.fromisoformat(ends_at) - self.clock()).total_seconds()),
+            "theme": {"LIGHT": "light", "DARK": "dark"}.get(chosen["theme"]),
+            "chosen": chosen,
+            "locale": chosen["locale"] or "",
+            "single_keys": chosen["single_keys"],
             "me": me,
             "initials": initials(me["name"]),
             "tenant": await self._name_of(TenantId(me["tenant_id"])),

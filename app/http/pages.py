@@ -48,7 +48,7 @@ def as_page(
     """Return the page that says what a problem says, with the same status."""
     title, advice = TEXT_OF[code]
     way_on = (
-        (CONSOLE, "Go to the queue") if path.startswith(CONSOLE) else ("/verify", "Continue a verification")
+        (CONSOLE, "Go to the console") if path.startswith(CONSOLE) else ("/verify", "Continue a verification")
     )
     body = site().draw(
         "problem.html", "en", title=title, advice=advice, detail=detail, request_id=request_id, way_on=way_on

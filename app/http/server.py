@@ -168,7 +168,7 @@ def endpoints_of(
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
         *page_endpoints(),
-        *console_endpoints(Console(ports.stores.records), ports.clock),
+        *console_endpoints(Console(ports.stores.records, ports.clock)),
         *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)

@@ -264,7 +264,7 @@ async def test_a_case_is_read_without_scripts(shown: Show, office: Office) -> No
     page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE, java_script_enabled=False)
 
     await expect(page.page.locator("#document img")).to_be_visible()
-    await expect(page.page.locator(".decide noscript .note")).to_be_visible()
+    await expect(page.page.locator("noscript .note")).to_be_visible()
     await expect(page.page.locator("#conclude")).to_be_hidden()
 
 

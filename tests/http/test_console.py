@@ -1,11 +1,15 @@
 """The frame of the console without a browser: redirects, headers, escaping, roles and texts."""
 
 import re
+from html import unescape
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from app.http.bodies import BodyBudget
+from app.http.routes import console as console_pages
 from app.http.server import endpoints_of
 from app.web.places import places
 from app.web.site import site
@@ -14,7 +18,7 @@ from schemas.people import PERMISSIONS_OF, Permission, Role
 from streams.sign_in.session_cookies import COOKIE
 from tests.http.console import BROWSER, HTML, enter, open_page, open_unknown
 from tests.http.support import Front
-from tests.http.test_review_cases import open_case
+from tests.http.test_review_cases import UNCERTAIN, open_case
 
 QUEUE = "/console/review-cases"
 ACCOUNT = "/console/account"
@@ -42,6 +46,13 @@ async def test_without_a_session_a_page_leads_to_sign_in_and_back(front: Front, 
 
     assert [(one.status, one.headers["Location"]) for one in (answer, stale)] == [(303, back)] * 2
     assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_who_may_not_see_the_queue_begins_elsewhere(front: Front) -> None:
+    developer, reviewer = await enter(front, Role.DEVELOPER), await enter(front, Role.REVIEWER)
+
+    assert (await open_page(developer, "/console")).headers["Location"] == ACCOUNT
+    assert (await open_page(reviewer, "/console")).headers["Location"] == QUEUE
 
 
 async def test_before_the_factor_a_page_leads_to_it(front: Front) -> None:
@@ -108,13 +119,17 @@ async def test_only_get_and_head_are_known(front: Front) -> None:
     assert (await open_page(who, f"{QUEUE}/x")).status == 404
 
 
-PAGES: dict[str, Permission | None] = {
-    "/": None,
-    "/console": None,
-    QUEUE: Permission.CASES_READ,
-    ACCOUNT: None,
+PAGES: dict[str, tuple[int, Permission | None]] = {
+    "/": (303, None),
+    "/console": (303, None),
+    QUEUE: (200, Permission.CASES_READ),
+    ACCOUNT: (200, None),
+    "/console/search": (303, None),
+    "/console/sign-in": (200, None),
+    "/console/factor": (303, None),
+    "/console/reset": (200, None),
 }
-"""Every page that needs no id, and what a role needs to see it."""
+"""Every page that needs no id: its status for a signed-in person, and what a role needs to see it."""
 
 
 async def test_every_page_is_in_the_table(front: Front) -> None:
@@ -128,14 +143,107 @@ async def test_a_role_is_offered_and_shown_what_its_permissions_say(front: Front
     who = await enter(front, role)
     granted = PERMISSIONS_OF[role]
 
-    for path, needed in PAGES.items():
-        answer = await who.ask("GET", path, headers={"Accept": BROWSER, "Origin": None})
+    for path, (status, needed) in PAGES.items():
         allowed = needed is None or needed in granted
-        if path not in {"/", "/console"}:
-            assert answer.status == (200 if allowed else 403), path
+        assert (await open_page(who, path)).status == (status if allowed else 403), path
     offered = {one.path for one in places() if one.permission is None or one.permission in granted}
     page = await open_page(who, ACCOUNT)
     assert {path for path in PAGES if f'<li><a href="{path}"' in page.body.decode()} == offered
+
+
+async def test_only_who_may_conclude_is_offered_the_next_case(front: Front) -> None:
+    lead, auditor = await enter(front, Role.COMPLIANCE_LEAD), await enter(front, Role.AUDITOR)
+
+    assert b'data-action="take"' in (await open_page(lead, QUEUE)).body
+    assert b'data-action="take"' not in (await open_page(auditor, QUEUE)).body
+
+
+@pytest.mark.parametrize(
+    ("given", "onward"),
+    [
+        ("/console/account", "/console/account"),
+        ("/console/review-cases?livemode=false", "/console/review-cases?livemode=false"),
+        ("https://evil.example/console", "/console"),
+        ("//evil.example/console", "/console"),
+        ("/console/../v1/audit", "/console"),
+        ("/console/%2e%2e/v1/audit", "/console"),
+        ("/console\\evil", "/console"),
+        ("/consolex", "/console"),
+        ("javascript:alert(1)", "/console"),
+        ("", "/console"),
+    ],
+)
+async def test_the_way_on_is_a_page_of_the_console(front: Front, given: str, onward: str) -> None:
+    who = await enter(front)
+    query = urlencode({"next": given})
+
+    answer = await open_page(who, f"/console/factor?{query}")
+    page = await open_unknown(front, f"/console/sign-in?{query}")
+
+    assert (answer.status, answer.headers["Location"]) == (303, onward)
+    kept = re.search(r'data-onward="([^"]*)"', page.body.decode())
+    assert kept is not None
+    assert parse_qs(urlsplit(unescape(kept[1])).query).get("next", ["/console"]) == [onward]
+
+
+async def test_before_the_factor_the_page_asks_for_it_or_enrols_one(front: Front) -> None:
+    who = await enter(front, satisfied=False)
+
+    body = (await open_page(who, "/console/factor")).body.decode()
+
+    assert 'data-form="confirm"' in body
+    assert 'data-form="code"' not in body
+
+
+async def test_the_search_knows_ids_and_takes_the_rest_for_a_subject(front: Front) -> None:
+    who, ident = await enter(front), "0" * 26
+    ways = {
+        f"rc_{ident}": f"/console/review-cases/rc_{ident}",
+        f"ver_{ident}": f"/console/verifications/ver_{ident}",
+        "customer-1": "/console/verifications?subject_id=customer-1",
+        "<b>&x=1": "/console/verifications?subject_id=%3Cb%3E%26x%3D1",
+    }
+
+    for sought, to in ways.items():
+        answer = await open_page(who, f"/console/search?{urlencode({'q': sought})}")
+        assert (answer.status, answer.headers["Location"]) == (303, to)
+    test = await open_page(who, f"/console/search?livemode=false&q=rc_{ident}")
+    assert test.headers["Location"] == f"/console/review-cases/rc_{ident}?livemode=false"
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("", 2), ("view=mine", 1), ("view=overdue", 0), ("view=escalated", 1), ("risk_level=LOW", 0),
+        ("risk_level=MEDIUM", 2), ("kind=APPEAL", 0), ("held=me", 1), ("held=none", 1), ("view=nothing", 2),
+    ],
+)  # fmt: skip
+async def test_counts_and_filters_narrow_the_queue(front: Front, query: str, shown: int) -> None:
+    who = await enter(front)
+    for name, verb in (("a", "claim"), ("b", "escalate")):
+        _, case = await open_case(front, f"{UNCERTAIN}@{name}")
+        await who.ask("POST", f"{case}/{verb}", json={} if verb == "claim" else {"note": "x"})
+
+    page = await open_page(who, f"{QUEUE}?livemode=false&{query}")
+
+    assert page.status == 200
+    assert page.body.decode().count("data-case=") == shown
+
+
+async def test_a_filter_that_does_not_exist_is_refused_as_a_page(front: Front) -> None:
+    page = await open_page(await enter(front), f"{QUEUE}?risk_level=GRAVE")
+
+    assert (page.status, page.headers["Content-Type"]) == (422, HTML)
+
+
+async def test_preferences_are_in_the_page(front: Front) -> None:
+    who = await enter(front)
+    await who.ask("PATCH", "/v1/control/preferences", json={"theme": "DARK", "single_keys": False})
+
+    body = (await open_page(who, QUEUE)).body.decode()
+
+    assert '<html lang="en" dir="ltr" data-theme="dark">' in body
+    assert 'data-single-keys="false"' in body
 
 
 def _sources() -> str:
@@ -144,22 +252,21 @@ def _sources() -> str:
     templates = [name for name in environment.list_templates() if name.startswith("console/")]
     drawn = [environment.loader.get_source(environment, name)[0] for name in templates]
     scripts = [one.content.decode() for one in site().assets.by_name.values() if one.name.endswith(".js")]
-    return "\n".join([*drawn, *scripts])
+    pages = [path.read_text(encoding="utf-8") for path in Path(console_pages.__path__[0]).glob("*.py")]
+    return "\n".join([*drawn, *scripts, *pages])
 
 
-SAID = re.compile(r'\bsay\("([a-z_]+(?:\.\w+)*)"')
-FAMILY = re.compile(r'\bsay\("([a-z_]+\.)" \+')
+SAID = re.compile(r'\bsay\("([a-z_]+(?:\.\w+)*)"[,)]')
+FAMILY = re.compile(r'["`]([a-z_]+\.)(?:"|\$\{)')
+"""Texts whose last part comes from the interface."""
 
 
 def test_every_text_of_the_console_is_used_and_every_used_one_exists() -> None:
     source, known = _sources(), set(console_language().texts)
-    families = tuple(set(FAMILY.findall(source)))
+    families = tuple({one for one in FAMILY.findall(source) if any(key.startswith(one) for key in known)})
 
-    used = set(SAID.findall(source))
-
-    assert used - known == set()
-    assert {key for key in known - used if not key.startswith(families)} == set()
-    assert [one for one in families if not any(key.startswith(one) for key in known)] == []
+    assert set(SAID.findall(source)) - known == set()
+    assert {key for key in known if f'"{key}"' not in source and not key.startswith(families)} == set()
 
 
 def test_a_text_that_is_missing_stops_the_page() -> None:

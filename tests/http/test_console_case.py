@@ -212,7 +212,7 @@ def test_every_word_that_a_case_may_show_has_a_text() -> None:
     texts = console_language().texts
     families: dict[str, list[str]] = {
         "field": [*FieldKey, "number_last4"], "check": [*CheckKind], "verdict": [*ShownVerdict],
-        "case_kind": [*CaseKind], "case_status": [*CaseStatus], "risk_level": [*RiskLevel],
+        "kind": [*CaseKind], "case_status": [*CaseStatus], "risk_level": [*RiskLevel],
     }  # fmt: skip
 
     assert [

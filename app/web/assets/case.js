@@ -1,6 +1,8 @@
 /** A review case: its forms are sent to the interface, and what changed is shown in place. */
 
 import { bodyOf, choose, neighbour, pageOf } from "./decision.js";
+import { isShortcut, localise } from "./console.js";
+import { heard } from "./control.js";
 import { fetchWhenSeen, enlarge, lightUp } from "./looking.js";
 import { arrive, forget, keep, leave, restore } from "./draft.js";
 
@@ -52,6 +54,7 @@ async function send(form, button) {
   form.ariaBusy = "false";
   if (!answer) return say(words.offline ?? "", true);
   const body = await answer.json().catch(() => ({}));
+  if (answer.ok) for (const one of heard) one();
   if (!answer.ok) return refused(form, answer.status, body);
   await done(form, asked, body);
 }
@@ -112,20 +115,7 @@ function begin() {
     restore(draft, form);
     choose(form);
   }
-  for (const one of place.querySelectorAll("time[data-form]")) localise(/** @type {HTMLTimeElement} */ (one));
-}
-
-/** @param {HTMLTimeElement} one */
-function localise(one) {
-  const at = new Date(one.dateTime);
-  const recent = Math.abs(Date.now() - at.getTime()) < 6 * 86_400_000;
-  /** @type {Intl.DateTimeFormatOptions} */
-  const day = recent && one.dataset.form !== "day" ? { weekday: "short" } : { day: "numeric", month: "short" };
-  /** @type {Intl.DateTimeFormatOptions} */
-  const clock = { hour: "2-digit", minute: "2-digit" };
-  const form = { clock, day: { ...day, year: /** @type {const} */ ("numeric") } }[one.dataset.form ?? ""] ?? { ...day, ...clock };
-  one.title = at.toString();
-  one.textContent = new Intl.DateTimeFormat(undefined, form).format(at);
+  localise(place);
 }
 
 place.addEventListener("submit", (event) => {
@@ -146,7 +136,6 @@ place.addEventListener("click", (event) => {
   if (button?.dataset.copy) navigator.clipboard?.writeText(button.dataset.copy).then(() => say(words.copied ?? ""), () => {});
 });
 addEventListener("keydown", (event) => {
-  const typing = event.target instanceof Element && event.target.closest("input:not([type=radio], [type=checkbox], [type=range]), textarea, select");
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     const form = place.querySelector("form#conclude");
@@ -154,7 +143,7 @@ addEventListener("keydown", (event) => {
     if (form instanceof HTMLFormElement) form.requestSubmit(end);
     return;
   }
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || words.keys === "off") return;
+  if (!isShortcut(event)) return;
   const wanted = place.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
   if (!(wanted instanceof HTMLElement)) return;
   event.preventDefault();

@@ -1,8 +1,7 @@
 """`/console/review-cases/{id}`: a review case with what it is about and what may be done with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,7 +17,7 @@ from app.http.console import Console, ask, ask_tagged, console_page
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.console.explained import explained, read_verification
 from app.http.routes.console.queue import PATH as QUEUE
-from app.http.routes.people import PEOPLE, PREFERENCES
+from app.http.routes.people import PEOPLE
 from app.http.routes.review_cases.queue import PATH as CASES
 from app.http.routes.review_cases.routes import CASE_FORM
 from schemas.audit import AuditAction
@@ -26,7 +25,6 @@ from schemas.people import PERMISSIONS_OF, Permission
 from schemas.reasons import ReasonCode
 from schemas.reviews import ReviewCase
 from schemas.verifications import Verification
-from streams.ports.records import Records
 from streams.tenants.settings import read_settings
 
 PATH: Final = f"{QUEUE}/{{review_case_id}}"
@@ -38,8 +36,6 @@ class CasePages:
     """Draws one case."""
 
     console: Console
-    records: Records
-    clock: Callable[[], datetime]
 
     async def show(self, call: Call) -> web.Response:
         """Answer the case as it stands."""
@@ -47,8 +43,8 @@ class CasePages:
         case = ReviewCase.model_validate(said)
         viewer = Viewer(call.person.reviewer_id, PERMISSIONS_OF[call.person.role])
         verification = await read_verification(call, case.verification_id) if case.verification_id else None
-        settings = await read_settings(self.records, call.tenant_id)
-        now = self.clock()
+        settings = await read_settings(self.console.records, call.tenant_id)
+        now = self.console.clock()
         actions = actions_of(case, verification, viewer, settings.four_eyes, now)
         people = (await ask(call, PEOPLE))["people"]
         names = {str(one["reviewer_id"]): str(one["name"]) for one in people}
@@ -64,7 +60,6 @@ class CasePages:
             "name_of": lambda reviewer_id: names.get(reviewer_id, ""),
             "colleagues": _colleagues(people, viewer, actions),
             "flows": await _flows(call, actions),
-            "single_keys": (await ask(call, PREFERENCES))["single_keys"],
         }
         return await self.console.show(call, "case.html", place="review", livemode=case.livemode, **values)
 
@@ -73,7 +68,7 @@ class CasePages:
     ) -> dict[str, Any]:
         """Return what the case is about: a verification explained, a transaction, or neither."""
         if verification is not None:
-            return await explained(call, self.records, verification, viewer, case)
+            return await explained(call, self.console.records, verification, viewer, case)
         transaction = None
         if case.transaction_id is not None and viewer.may(Permission.TRANSACTIONS_READ):
             transaction = await ask(call, f"/v1/transactions/{case.transaction_id}")

@@ -1,27 +1,39 @@
 """The pages of the console as data."""
 
-from collections.abc import Callable
-from datetime import datetime
+from contextlib import suppress
 from http import HTTPStatus
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, see_other
+from app.http.console import HOME, Console, ask, see_other
 from app.http.endpoints import Answer, Call, Endpoint
-from app.http.routes.console.account import AccountPages, account_endpoints
+from app.http.headers import session_cookie
+from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
+from app.http.routes.console.search import search_endpoints
+from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
 from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
+from app.web.places import places
+from schemas.people import PERMISSIONS_OF, Role
+from schemas.problems import Refused, Unauthenticated
 
 START = "/"
 
 
-async def show_start(_: Call) -> web.Response:
-    """Send the browser to the queue."""
-    return see_other(f"{HOME}/review-cases")
+async def show_start(call: Call) -> web.Response:
+    """Send the browser to the first place that the person may see; without a session to the queue."""
+    first, *_ = places()
+    with suppress(Unauthenticated, Refused):
+        if session_cookie(call.request) is not None:
+            session = await ask(call, "/v1/control/sessions/current")
+            granted = PERMISSIONS_OF[Role(session["reviewer"]["role"])]
+            seen = (one.path for one in places() if one.permission is None or one.permission in granted)
+            return see_other(next(seen, ACCOUNT))
+    return see_other(first.path)
 
 
-def console_endpoints(console: Console, clock: Callable[[], datetime]) -> tuple[Endpoint, ...]:
+def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
     return (
         *(
@@ -37,7 +49,9 @@ def console_endpoints(console: Console, clock: Callable[[], datetime]) -> tuple[
             for path in (START, HOME)
         ),
         *queue_endpoints(QueuePages(console)),
-        *case_page_endpoints(CasePages(console, console.records, clock)),
-        *verification_page_endpoints(VerificationPages(console, console.records)),
+        *case_page_endpoints(CasePages(console)),
+        *verification_page_endpoints(VerificationPages(console)),
         *account_endpoints(AccountPages(console)),
+        *search_endpoints(),
+        *sign_in_page_endpoints(SignInPages()),
     )

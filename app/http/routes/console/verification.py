@@ -6,14 +6,12 @@ from typing import Final
 from aiohttp import web
 
 from app.http.case_actions import Viewer, may_be_appealed
-from app.http.console import HOME, Console, ask, console_page
+from app.http.console import HOME, Console, console_page
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.console.explained import explained, read_verification
-from app.http.routes.people import PREFERENCES
 from app.http.routes.verifications import VERIFICATION_FORM
 from schemas.audit import AuditAction
 from schemas.people import PERMISSIONS_OF, Permission
-from streams.ports.records import Records
 
 PATH: Final = f"{HOME}/verifications/{{verification_id}}"
 
@@ -23,16 +21,14 @@ class VerificationPages:
     """Draws one verification."""
 
     console: Console
-    records: Records
 
     async def show(self, call: Call) -> web.Response:
         """Answer the verification as it stands."""
         verification = await read_verification(call, call.path_value("verification_id"))
         viewer = Viewer(call.person.reviewer_id, PERMISSIONS_OF[call.person.role])
         values = {
-            **await explained(call, self.records, verification, viewer),
+            **await explained(call, self.console.records, verification, viewer),
             "appeal": viewer.may(Permission.CASES_WORK) and may_be_appealed(verification),
-            "single_keys": (await ask(call, PREFERENCES))["single_keys"],
         }
         return await self.console.show(
             call, "verification.html", place="review", livemode=verification.livemode, **values
