@@ -205,6 +205,7 @@ async def test_a_case_is_taken_given_back_asked_about_again_and_appealed(
     shown: Show, office: Office, flows: dict[str, str]
 ) -> None:
     made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@moves")
+    await office.verify("sim:review:FACE_MATCH_UNCERTAIN@waits")
     page = await shown(office.page_of(made), **office.seen_by("COMPLIANCE_LEAD"), **WIDE)
     page.expected = ("422 (Unprocessable",)
     said = page.page.locator(".said")

@@ -46,11 +46,11 @@ async function refresh() {
 
 /** @param {HTMLFormElement} form @param {HTMLElement | null} button */
 async function send(form, button) {
-  const asked = { ...form.dataset, ...button?.dataset };
+  const asked = button?.dataset.post ? button.dataset : form.dataset;
   if (!asked.post || form.ariaBusy === "true") return;
   form.ariaBusy = "true";
-  const headers = { "Content-Type": "application/json", ...(!button?.dataset.post && asked.seen ? { "If-Match": asked.seen } : {}) };
-  const answer = await fetch(asked.post, { method: "POST", headers, body: JSON.stringify(bodyOf(form, button?.dataset.fields)) }).catch(() => null);
+  const headers = { "Content-Type": "application/json", ...(asked.seen ? { "If-Match": asked.seen } : {}) };
+  const answer = await fetch(asked.post, { method: "POST", headers, body: JSON.stringify(bodyOf(form, asked.fields)) }).catch(() => null);
   form.ariaBusy = "false";
   if (!answer) return say(words.offline ?? "", true);
   const body = await answer.json().catch(() => ({}));
