@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
     verifications_at_once: int | None = Field(default=None, ge=1, le=1024)
-    """Verifications with models that a front releases to the workers at one time; unset: one more than
+    """Verifications with models that a front releases to the workers at one time; unset: two more than
     `vision_workers`, so that none of these waits while images are decoded and decisions stored. With workers
     elsewhere: their vision workers over the number of fronts, and one."""
     webhooks_allow_insecure: bool = False

@@ -36,6 +36,8 @@ class AuditAction(StrEnum):
     WALLET_ASSESSED = "wallet.assessed"
     NAME_SCREENED = "name.screened"
     DISPOSITION_CREATED = "disposition.created"
+    DISPOSITION_APPROVED = "disposition.approved"
+    """A second person agreed; until then it did not count."""
     DISPOSITION_ENDED = "disposition.ended"
     CASE_OPENED = "case.opened"
     CASE_ASSIGNED = "case.assigned"

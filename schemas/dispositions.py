@@ -1,4 +1,4 @@
-"""Dispositions: a person's judgement that a match with a listed entity is none (G120)."""
+"""Dispositions: a person's judgement that a listed entity, or a rule, does not concern somebody (G120)."""
 
 from enum import StrEnum
 from typing import Annotated, Final, Literal
@@ -21,17 +21,32 @@ class DispositionKind(StrEnum):
     """What is judged."""
 
     LIST_MATCH = "LIST_MATCH"
+    RULE = "RULE"
+    """That a rule of the published policy hits somebody is a false positive."""
+
+
+class DispositionStatus(StrEnum):
+    """Whether a disposition counts."""
+
+    PROPOSED = "PROPOSED"
+    """A second person must approve it (G43); until then it does not count."""
+    ACTIVE = "ACTIVE"
+    ENDED = "ENDED"
+    """It expired or was deleted."""
 
 
 class DispositionRequest(Frozen):
-    """The request: this entity of this list is not this subject, or not this counterparty."""
+    """The request: this entity, or this rule, does not concern this subject, or this counterparty."""
 
     kind: DispositionKind
     subject_id: SubjectName | None = None
     counterparty_id: OwnId | None = None
     """`counterparty.id` of transactions. One of the two is named."""
-    list: ListName
-    entity_id: Word
+    list: ListName | None = None
+    """Of a LIST_MATCH, like `entity_id`."""
+    entity_id: Word | None = None
+    rule_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    """Of a RULE: its id in the published policy."""
     expires_at: Moment
     """At most 400 days ahead."""
     note: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
@@ -40,21 +55,29 @@ class DispositionRequest(Frozen):
 
 
 class Disposition(Frozen):
-    """A judgement, in force until it expires, is deleted, or the entity's own entry changes."""
+    """A judgement, in force until it expires, is deleted, or what it is bound to changes."""
 
     disposition_id: DispositionId
     kind: DispositionKind
+    status: DispositionStatus = DispositionStatus.ACTIVE
     subject_id: SubjectId | None = None
     counterparty_id: str | None = None
-    list: str
-    entity_id: str
-    entry_sha256: str
+    list: str | None = None
+    entity_id: str | None = None
+    entry_sha256: str | None = None
     """Of the listed entry that was judged."""
+    rule_id: str | None = None
+    rule_sha256: str | None = None
+    """Of the rule that was judged, with the features it reads."""
     expires_at: Timestamp
     note: str | None = None
     """None once the subject was erased."""
+    review_case_id: str | None = None
+    """The case whose conclusion carried it."""
+    approved_by: str | None = None
+    """The second person, where one had to agree."""
     ended_at: Timestamp | None = None
-    """When it was deleted."""
+    """When it expired or was deleted."""
     created_at: Timestamp
     created_by: str
     livemode: bool
@@ -90,6 +113,23 @@ class CreateDisposition(Command):
     actor: SentActor
 
 
+class EndDisposition(Command):
+    """End a disposition whose time has passed."""
+
+    kind: Literal["end_disposition"] = "end_disposition"
+    tenant_id: TenantId
+    disposition_id: DispositionId
+    requested_at: Timestamp
+
+
+class DispositionWatch(Frozen):
+    """When a disposition expires; the platform's record, so that one sweep finds those of every tenant."""
+
+    tenant_id: TenantId
+    disposition_id: DispositionId
+    due: Timestamp
+
+
 class DispositionCreated(Event):
     """The disposition is in the store."""
 
@@ -98,12 +138,18 @@ class DispositionCreated(Event):
 
 
 class ScreeningCommand(
-    RootModel[Annotated[ScreenNames | RescreenNames | CreateDisposition, Field(discriminator="kind")]]
+    RootModel[
+        Annotated[
+            ScreenNames | RescreenNames | CreateDisposition | EndDisposition, Field(discriminator="kind")
+        ]
+    ]
 ):
     """Any command of the topic of screenings."""
 
     @property
     def key(self) -> str:
-        """The key of its record: the id of what it makes."""
+        """The key of its record: the id of what it makes or changes."""
         command = self.root
-        return command.disposition_id if isinstance(command, CreateDisposition) else command.screening_id
+        if isinstance(command, CreateDisposition | EndDisposition):
+            return command.disposition_id
+        return command.screening_id

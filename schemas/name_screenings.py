@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.enums import CheckKind
@@ -66,7 +66,7 @@ class NameScreeningRequest(Frozen):
     limit: Annotated[StrictInt, Field(ge=1, le=50)] = 10
     """The most matches of one query."""
     subject_id: SubjectName | None = None
-    monitor: bool = False
+    monitor: StrictBool = False
     """Compare the names with every later version of the lists; needs a subject."""
 
 

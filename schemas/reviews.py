@@ -24,6 +24,8 @@ from schemas.ids import (
     UserId,
     VerificationId,
 )
+from schemas.lists import Word
+from schemas.name_screenings import ListName
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
 from schemas.transaction_decisions import TransactionReason
@@ -51,6 +53,15 @@ class CaseNote(Frozen):
     created_at: Timestamp
 
 
+class CaseDisposition(Frozen):
+    """That a listed entity is not whom the case is about, judged with its conclusion."""
+
+    list: ListName
+    entity_id: Word
+    expires_at: Timestamp
+    """At most 400 days ahead."""
+
+
 class Conclusion(Frozen):
     """What one reviewer decided, and why."""
 
@@ -64,6 +75,18 @@ class Conclusion(Frozen):
     """The flow of the new session (REQUEST_INPUT)."""
     session_id: str | None = None
     """The new session; the old one is never reopened (G26)."""
+    dispositions: tuple[CaseDisposition, ...] = ()
+    """What counts from the conclusion on; of two people's what both asked for."""
+
+    def agreed_with(self, first: "Conclusion") -> "Conclusion":
+        """Return the second conclusion of two, with the dispositions of both, until the earlier end."""
+        until = {(one.list, one.entity_id): one.expires_at for one in first.dispositions}
+        both = tuple(
+            one.model_copy(update={"expires_at": min(one.expires_at, until[one.list, one.entity_id])})
+            for one in self.dispositions
+            if (one.list, one.entity_id) in until
+        )
+        return self.model_copy(update={"dispositions": both})
 
 
 class ReviewCase(Frozen):
@@ -165,6 +188,7 @@ class ConcludeCase(CaseCommandBase):
     session_id: str | None = None
     seen: int | None = None
     """The version of the case it is meant for (`If-Match`); None: any."""
+    dispositions: tuple[CaseDisposition, ...] = ()
 
 
 class ReopenCase(CaseCommandBase):

@@ -52,6 +52,12 @@ class StoredList(Frozen):
         return f"{self.source_date.isoformat()}#{self.sha256[:_HASH_CHARS]}"
 
 
+class KeyedChange(Frozen):
+    """The answer to a request with an Idempotency-Key that changed a list."""
+
+    stored: StoredList
+
+
 class StoredLists(Frozen):
     """All lists of a tenant, or of the deployment: one record, so that a reader sees one state of them."""
 

@@ -68,6 +68,8 @@ class ShownRule(Frozen):
     inputs: dict[str, ShownInput] = Field(default_factory=dict)
     missing: tuple[str, ...] = ()
     """What a skipped rule had no value for, or the lists that were not loaded."""
+    suppressed_by: str | None = Field(default=None, exclude_if=lambda by: by is None)
+    """The disposition because of which its hit does not count (G120)."""
 
 
 class CheckOutcome(StrEnum):
@@ -172,6 +174,14 @@ class TransactionDetail(Transaction):
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
 
 
+class SuppressedRule(Frozen):
+    """A rule whose hits a person judged to be false positives about somebody."""
+
+    disposition_id: str
+    rule_sha256: str
+    """Of the rule as it was judged; a rule that was changed counts again."""
+
+
 class Circumstances(Frozen):
     """What a decision was made from beside request, features and checks; by it another text is tried."""
 
@@ -182,6 +192,8 @@ class Circumstances(Frozen):
     """What was read of the wallet and of the subject's verifications, by the names of rules."""
     lists: dict[str, dict[str, bool]] = Field(default_factory=dict)
     """The loaded lists of values: whether each value that was looked for stood on them."""
+    suppressed: dict[str, SuppressedRule] = Field(default_factory=dict)
+    """The rules that did not count, by id; looked up only where a rule hit."""
     after: str = ""
     """What stands for the subject's transaction before it, hexadecimal: two may have one time."""
 

@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple, get_args
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.request_header.v1 import RequestHeader as PlainHeader
 from kio.schema.request_header.v2 import RequestHeader as FlexibleHeader
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.serial.errors import SerialError
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
+from app.broker.answers import answer_writer
 from app.broker.frames import frame_check
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
@@ -51,7 +52,7 @@ class Codec:
     check: Callable[[bytes], bytes]
     read_header: Callable[[bytes, int], tuple[Any, int]]
     read_body: Callable[[bytes, int], tuple[Any, int]]
-    write_body: Callable[["_Parts", Any], None]
+    write_body: Callable[["_Parts", Any], object]
     flexible_answer: bool
 
     def read(self, frame: bytes) -> tuple[str, Any]:
@@ -109,7 +110,7 @@ def codec(api_key: int, version: int) -> Codec:
         check=frame_check(header, request),
         read_header=entity_reader(header),
         read_body=entity_reader(request),
-        write_body=entity_writer(response),  # type: ignore[arg-type] # kio only calls `write` of the buffer
+        write_body=answer_writer(response),
         flexible_answer=response.__header_schema__.__flexible__,
     )
 

@@ -13,11 +13,12 @@ from app.cli.options import AsJson, DataDir, settings_of
 from app.composition.existing_deployment import require_store
 from app.process.output import say_json, say_pairs, say_rows
 from app.process.startup import CannotStart
-from app.settings import Settings
+from app.settings import Settings, SettingsRefused
 from schemas.lists import LIST_NAME_PATTERN, SANDBOX, EntityKind
 
 if TYPE_CHECKING:
     from app.adapters.files.list_snapshots import ListSnapshots, Snapshot
+    from app.composition.stores import Deployment
     from app.lists.publishing import PublishList
     from schemas.tenant_lists import ListChanged
 
@@ -199,24 +200,42 @@ async def _fetch_all(
 
 @asynccontextmanager
 async def _publishing(settings: Settings) -> "AsyncIterator[PublishList]":
-    """Open what loads lists; processes that run see within seconds that the store has another version."""
+    """Open what loads lists; processes that run are notified, or find it within half a minute."""
     from app.adapters.files.list_snapshots import ListSnapshots
     from app.composition.stores import new_id, now, open_existing
     from app.lists.publishing import PublishList
     from streams.lists.storage import ListStorage
-
-    async def announce(_: "ListChanged") -> None:
-        """Say nothing: no broker need run for the command."""
 
     async def serve() -> None:
         """Serve nothing: this process ends."""
 
     require_store(settings)
     async with open_existing(settings) as deployment:
+
+        async def announce(changed: "ListChanged") -> None:
+            await _tell(settings, deployment, changed)
+
         stores = deployment.stores
         storage = ListStorage(stores.records, stores.journal, stores.vault)
         snapshots = ListSnapshots(settings.data_dir)
         yield PublishList(snapshots, storage, stores.journal.commit, now, new_id, announce, serve)
+
+
+async def _tell(settings: Settings, deployment: "Deployment", changed: "ListChanged") -> None:
+    """Tell the processes that run; no broker need run for the command."""
+    from app.kafka.cluster import access_of
+    from app.kafka.diagnostics import reach
+    from app.kafka.list_changes import announcing
+    from schemas.problems import StoreUnavailable
+    from streams.runtime.producer import LogWriter
+
+    try:
+        access = access_of(settings)
+        await reach(access)
+        async with LogWriter(access, deployment.record_keys) as writer:
+            await announcing(writer, lambda _: None)(changed)
+    except (CannotStart, SettingsRefused, StoreUnavailable):
+        return
 
 
 def _say_all(snapshots: Iterable["Snapshot"], *, as_json: bool) -> None:

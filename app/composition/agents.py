@@ -11,7 +11,7 @@ from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.security.crypto import Keys, Purpose
 from app.composition.transactions import TransactionAgents
 from app.composition.webhooks import Delivering
-from schemas.dispositions import CreateDisposition, DispositionCreated, ScreeningCommand
+from schemas.dispositions import CreateDisposition, DispositionCreated, EndDisposition, ScreeningCommand
 from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
 from schemas.privacy import EraseSubject, RetentionCommand
 from schemas.retention import RedactVerification
@@ -22,6 +22,7 @@ from streams.audit import agent as audit_agent
 from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
+from streams.dispositions.ending import ChangeDispositions
 from streams.dispositions.handler import CreateDispositions
 from streams.dispositions.records import StoredDispositions
 from streams.flows import agent as flows_agent
@@ -41,6 +42,7 @@ from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
 from streams.retention.handler import RedactEvidence
 from streams.reviews import agent as reviews_agent
+from streams.reviews.dispositions import CaseDispositions
 from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
 from streams.runtime.producer import LogWriter, Outgoing
@@ -146,7 +148,10 @@ def _policies(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _reviews(app: faust.App, around: AgentDependencies) -> None:
+    if around.screening is None:
+        raise ValueError("conclusions of cases need lists")
     records = around.stores.records
+    dispositions = CaseDispositions(around.stores, around.screening, around.hashes)
     reviews_agent.register(
         app,
         around.guard,
@@ -157,6 +162,7 @@ def _reviews(app: faust.App, around: AgentDependencies) -> None:
             around.clock,
             state,
             around.announcer,
+            dispositions,
         ),
     )
 
@@ -223,21 +229,16 @@ def _screenings(app: faust.App, around: AgentDependencies) -> None:
         raise ValueError("name screenings need lists")
     stores, dispositions = around.stores, around.dispositions
     screen = ScreenNamesOnce(stores, around.screening, dispositions, around.clock, around.announcer)
+    commit = CommitAndPublish(stores.journal, around.announcer)
     dispose = CreateDispositions(
         stores,
         around.screening,
         around.hashes,
-        CommitAndPublish(stores.journal, around.announcer),
+        commit,
         around.clock,
+        lambda tenant_id: read_settings(stores.records, tenant_id),
     )
-
-    rescreen = Rescreen(
-        stores,
-        around.screening,
-        dispositions,
-        CommitAndPublish(stores.journal, around.announcer),
-        around.clock,
-    )
+    rescreen = Rescreen(stores, around.screening, dispositions, commit, around.clock)
 
     async def carry(message: ScreeningCommand) -> NamesScreened | DispositionCreated | None:
         match message.root:
@@ -245,6 +246,9 @@ def _screenings(app: faust.App, around: AgentDependencies) -> None:
                 return await screen(asked)
             case CreateDisposition() as judged:
                 return await dispose(judged)
+            case EndDisposition() as over:
+                await ChangeDispositions(stores.records, commit, around.clock).expire(over)
+                return None
             case RescreenNames() as again:
                 await rescreen(again)
                 return None

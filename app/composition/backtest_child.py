@@ -1,6 +1,7 @@
 """Entry point of a backtest's process: `-m app.composition.backtest_child DATA_DIR TENANT_ID BACKTEST_ID`.
 
-It writes one JSON object a line: `progress`, and at its end `result` or `failure`. It only reads the store.
+It writes one JSON object a line: `progress`, and at its end `result`, `interrupted` or `failure`. It only
+reads the store.
 """
 
 import asyncio
@@ -34,7 +35,9 @@ def main(data_dir: str, tenant_id: str, backtest_id: str) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         result = asyncio.run(_run(Path(data_dir), TenantId(tenant_id), BacktestId(backtest_id), said))
-    except (CannotStart, NotFound, StoreUnavailable):
+    except StoreUnavailable:
+        _say(said, {"interrupted": "the stored transactions could not be read"})
+    except (CannotStart, NotFound):
         _say(said, {"failure": "the stored transactions cannot be read"})
     except Refused:
         _say(said, {"failure": "the text does not load any more"})

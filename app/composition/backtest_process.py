@@ -13,7 +13,12 @@ from typing_extensions import override
 
 from schemas.backtests import BacktestProgress, BacktestResult, StoredBacktest
 from streams.backtests.replaying import Tell
-from streams.backtests.runner import BacktestFailed, BacktestProcess, BacktestRunner
+from streams.backtests.runner import (
+    BacktestFailed,
+    BacktestInterrupted,
+    BacktestProcess,
+    BacktestRunner,
+)
 from streams.runtime.supervisor import Figure
 
 MODULE: Final = "app.composition.backtest_child"
@@ -71,6 +76,8 @@ async def _result(child: Process, tell: Tell) -> BacktestResult:
             tell(BacktestProgress.model_validate(said["progress"]))
         elif "result" in said:
             return BacktestResult.model_validate(said["result"])
+        elif "interrupted" in said:
+            raise BacktestInterrupted(str(said["interrupted"]))
         else:
             raise BacktestFailed(str(said.get("failure")))
-    raise BacktestFailed(f"its process ended with status {await child.wait()}")
+    raise BacktestInterrupted(f"its process ended with status {await child.wait()}")

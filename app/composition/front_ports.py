@@ -21,6 +21,7 @@ from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
+from app.lists.readiness import ListsProbe
 from app.observability.disk_space import places_of
 from app.observability.health_probes import Probe, probes_of
 from app.observability.metrics import build_metrics, process_registry, watching_loop
@@ -73,14 +74,15 @@ async def open_front_ports(
         people = people_of(deployment, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(deployment.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
-        places = settings.verifications_at_once or settings.vision_workers + 1
+        places = settings.verifications_at_once or settings.vision_workers + 2
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
         if lists is None:
             opening = open_lists(settings, deployment, writer, access, whole=False)
             lists = await stack.enter_async_context(opening)
         parts = _Parts(
-            settings, deployment, request_reply, people, noting, {**probes, "front": leaving.probe}, registry,
-            images, writer, admission, lists,
+            settings, deployment, request_reply, people, noting,
+            {**probes, "lists": ListsProbe(lists.deployment, now), "front": leaving.probe},
+            registry, images, writer, admission, lists,
         )  # fmt: skip
         yield parts.ports()
 

@@ -3,12 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
+
+import structlog
 
 from app.adapters.files.list_snapshots import ListSnapshots
 from app.composition.stores import Deployment, new_id, now
 from app.kafka.list_changes import ListChanges, announcing
 from app.lists.publishing import PublishList
-from app.lists.serving import DeploymentLists, serving_lists
+from app.lists.serving import DeploymentLists, published, serving_lists
 from app.settings import Settings
 from schemas.ids import PLATFORM, TenantId
 from streams.audit.commit import Commit
@@ -17,6 +20,10 @@ from streams.lists.handler import Announce
 from streams.lists.storage import ListStorage
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
+
+WITHOUT_LISTS: Final = "live payments and names that are screened wait"
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ async def open_lists(
     async with AsyncExitStack() as stack:
         snapshots = ListSnapshots(settings.data_dir)
         served = await stack.enter_async_context(serving_lists(snapshots, now, storage, whole=whole))
+        if whole and not published(served.lists):
+            log.warning("lists.none_loaded", means=WITHOUT_LISTS, fix="veristream lists --help")
         current = CurrentLists(served.lists, storage)
 
         def forget(tenant_id: TenantId) -> None:
@@ -61,5 +70,7 @@ async def open_lists(
                 served.look_now()
             current.forget(tenant_id)
 
-        await stack.enter_async_context(ListChanges(access, deployment.record_keys, forget))
+        changes = ListChanges(access, deployment.record_keys, forget)
+        served.is_notified = changes.listening.is_set
+        await stack.enter_async_context(changes)
         yield ProcessLists(snapshots, storage, served, current, announcing(writer, forget))

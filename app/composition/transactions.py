@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import faust
 
 from app.adapters.security.crypto import Keys, Purpose
+from streams.dispositions.records import StoredDispositions
 from streams.lists.loaded import ListStates
 from streams.ports.events import EventPublisher
-from streams.ports.screening import Screening, Suppressions
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores, WorkingState
 from streams.runtime.guard import Guard
 from streams.runtime.producer import LogWriter
@@ -46,7 +48,7 @@ class TransactionAgents:
     screening: Screening
     wallet_lists: WalletLists
     counters: TransactionCounters
-    suppressions: Suppressions
+    suppressions: StoredDispositions
     lists: ListStates
 
     def register(self, app: faust.App) -> None:
@@ -75,7 +77,23 @@ class TransactionAgents:
             KeyedFeatures(hashes, self.ask_key, self.writer.write, self.clock, self.counters.key_questions),
             counters=self.counters,
             lists=self.lists,
+            suppressions=self.suppressions,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesProbe:
+    """Shows on `/readyz` how many tenants' payments wait for a policy that loads; no other tenant's do."""
+
+    counters: TransactionCounters
+
+    async def __call__(self) -> str | None:
+        """Return None: a tenant's policy makes no process unusable for the others."""
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """Return how many published policies do not load any more; doctor names the tenants."""
+        return {"unavailable": len(self.counters.without_policy)}
 
 
 def transaction_figures(counters: TransactionCounters) -> list[Figure]:

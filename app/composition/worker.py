@@ -22,12 +22,13 @@ from app.composition.engines import open_chosen_engines
 from app.composition.lists import ProcessLists, open_lists
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, new_id, now
-from app.composition.transactions import transaction_figures
+from app.composition.transactions import PoliciesProbe, transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
 from app.kafka.key_requests import KeyRequests
 from app.kafka.request_reply import RequestReply
 from app.lists.publishers import fetch
+from app.lists.readiness import ListsProbe
 from app.lists.serving import list_figures
 from app.lists.updating import ListUpdates, updating_lists
 from app.observability.backlog import DiskUsage, measuring
@@ -41,6 +42,7 @@ from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import Commit, CommitAndPublish
 from streams.backtests.runner import BacktestRunner
+from streams.dispositions.scheduler import DispositionScheduler
 from streams.lists.screening import ListScreening
 from streams.name_screenings.monitoring import MonitoringSweep
 from streams.retention.expiry import RecordExpiry
@@ -68,8 +70,8 @@ STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
 
-SCREENING: Final = frozenset({"verification", "transactions", "screenings"})
-"""What compares names with lists."""
+SCREENING: Final = frozenset({"verification", "transactions", "screenings", "reviews"})
+"""What compares names with lists, or binds a disposition to an entry of one."""
 
 SENDING: Final = frozenset({"webhooks", "deliveries"})
 """What the sender of webhooks runs, which needs no root key."""
@@ -161,7 +163,8 @@ def _show(worker: Worker, around: AgentDependencies, lists: ProcessLists | None,
     if lists is not None:
         worker.figures += list_figures(lists.deployment.lists, now)
         worker.figures += transaction_figures(around.transaction_counters)
-        worker.probes["lists"] = lists.deployment.probe
+        worker.probes["policies"] = PoliciesProbe(around.transaction_counters)
+        worker.probes["lists"] = ListsProbe(lists.deployment, now)
     if around.engines is not None and around.engines.load is not None:
         worker.figures.append(times)
         worker.probes["engines"] = around.engines.load.probe
@@ -229,6 +232,8 @@ async def _open_sweeps(
         await stack.enter_async_context(SessionScheduler(records, writer, now).running())
     if "transactions" in chosen:
         await stack.enter_async_context(HoldScheduler(records, writer, now).running())
+    if "screenings" in chosen:
+        await stack.enter_async_context(DispositionScheduler(records, writer, now).running())
     if "screenings" in chosen and lists is not None:
         monitoring = MonitoringSweep(records, writer.write, lists.current.versions, now)
         is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)

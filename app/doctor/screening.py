@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from app.composition.lists import WITHOUT_LISTS
 from app.doctor.running_service import Finding
 from schemas.ids import PLATFORM, TenantId
 from schemas.tenant_lists import StoredList
@@ -13,9 +14,7 @@ from streams.ports.stores import Stores
 from streams.runtime.record_removal import tenant_ids
 from streams.tenants.handler import TENANTS_INDEX
 
-NO_LISTS: Final = (
-    "none is loaded: live payments and names that are screened wait; see veristream lists --help"
-)
+NO_LISTS: Final = f"none is loaded: {WITHOUT_LISTS}; see veristream lists --help"
 
 
 async def check_screening(stores: Stores) -> list[Finding]:

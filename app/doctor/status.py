@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from app.composition.lists import storage_of
 from app.composition.stores import Deployment, now, open_existing
 from app.doctor.running_service import ServiceCheck
 from app.kafka.cluster import access_of
@@ -21,6 +22,7 @@ from app.process.output import out
 from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
 from schemas.base import Frozen, rfc3339
+from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from streams.runtime.lag import Waiting, measure_waiting
 
@@ -51,6 +53,8 @@ class Status(Frozen):
     """How long the oldest event that was not sent has waited, in seconds."""
     oldest_command_s: Mapping[str, float]
     """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
+    lists: Mapping[str, str]
+    """The version of each list of the deployment, and when it was loaded."""
     disk_free_bytes: Mapping[str, int]
     disk_used_bytes: Mapping[str, int]
 
@@ -100,9 +104,18 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         oldest_command_s={}
         if broker
         else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
+        lists=await _lists(deployment),
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
     )
+
+
+async def _lists(deployment: Deployment) -> dict[str, str]:
+    try:
+        lists, _ = await storage_of(deployment).load(PLATFORM)
+    except StoreUnavailable:
+        return {}
+    return {one.name: f"{one.version}, loaded {rfc3339(one.loaded_at)}" for one in lists.lists}
 
 
 def draw(status: Status) -> Group:
@@ -126,6 +139,8 @@ def _lines(status: Status) -> Iterator[tuple[str, Text]]:
             yield f"oldest of {_short(topic)}", Text(f"{age_s:.0f} s")
     if status.oldest_event_s:
         yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
+    for name, version in status.lists.items():
+        yield f"list {name}", Text(version)
     yield "disk left", _sizes(status.disk_free_bytes)
     yield "size", _sizes(status.disk_used_bytes)
 

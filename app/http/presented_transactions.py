@@ -1,15 +1,27 @@
 """Present stored transactions to callers: open what is sealed unless the subject was erased."""
 
 from dataclasses import dataclass
+from typing import Final
+
+from pydantic import RootModel
 
 from schemas.ids import TenantId
-from schemas.transaction_decisions import SealedParts, StoredTransaction, Transaction, TransactionDetail
+from schemas.transaction_decisions import (
+    SealedParts,
+    ShownRule,
+    StoredTransaction,
+    Transaction,
+    TransactionDetail,
+)
 from streams.ports.errors import Erased
 from streams.ports.stores import Stores
 from streams.transactions.velocity import open_parts
 
 _SENT = ("counterparty", "subject", "wallet", "stream", "device", "metadata")
 """What a transaction shows of its request beside its amounts and times."""
+
+_NULL: Final = RootModel[None](None)
+"""Is written as `null`, where None is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +61,16 @@ class PresentedTransactions:
 def _with_parts(transaction: Transaction, parts: SealedParts | None) -> Transaction:
     if parts is None:
         return transaction
-    return transaction.model_copy(update={"rules": parts.rules, "checks": parts.checks})
+    rules = tuple([_with_nulls(rule) for rule in parts.rules])
+    return transaction.model_copy(update={"rules": rules, "checks": parts.checks})
+
+
+def _with_nulls(rule: ShownRule) -> ShownRule:
+    """Return a rule whose inputs without a value show `null`: all it read is shown (G114)."""
+    if all(one.value is not None for one in rule.inputs.values()):
+        return rule
+    inputs = {
+        name: one.model_copy(update={"value": _NULL}) if one.value is None else one
+        for name, one in rule.inputs.items()
+    }
+    return rule.model_copy(update={"inputs": inputs})

@@ -77,8 +77,8 @@ class Admission:
 
     Each front counts, orders and measures its own requests. Two fronts on the same workers release twice
     `places` in common and both see the longer decisions; shares are fair within each front. Set `places`
-    to the vision workers of the deployment over the number of its fronts, and one: the models then never wait
-    while images are decoded and a decision is stored. A capture session takes its place
+    to the vision workers of the deployment over the number of its fronts, and two: the models then hardly wait
+    while images are decoded and decisions are stored. A capture session takes its place
     when it is handed in, and leaves it when it has its outcome.
     """
 

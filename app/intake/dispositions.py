@@ -7,7 +7,13 @@ from datetime import datetime, timedelta
 
 from app.intake.verifications import RequestReply, SubmitResult
 from schemas.audit import Actor
-from schemas.dispositions import MAX_DAYS, CreateDisposition, DispositionCreated, DispositionRequest
+from schemas.dispositions import (
+    MAX_DAYS,
+    CreateDisposition,
+    DispositionCreated,
+    DispositionKind,
+    DispositionRequest,
+)
 from schemas.ids import DispositionId, SubjectId, TenantId
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from schemas.topics import Topic
@@ -78,7 +84,7 @@ class DispositionIntake:
 
 
 def _refuse_impossible(body: DispositionRequest, now: datetime) -> None:
-    """Refuse a request that names nobody or both, or whose end is no end.
+    """Refuse a request that does not say whom and what it is about, or whose end is no end.
 
     Raises:
         Refused: VALIDATION_FAILED, place by place.
@@ -94,7 +100,17 @@ def _refuse_impossible(body: DispositionRequest, now: datetime) -> None:
 def _problems(body: DispositionRequest, now: datetime) -> Iterator[tuple[str, str]]:
     if (body.subject_id is None) is (body.counterparty_id is None):
         yield "/subject_id", "Name either subject_id or counterparty_id."
-    if body.expires_at <= now:
-        yield "/expires_at", "The time is past."
-    if body.expires_at > now + timedelta(days=MAX_DAYS):
-        yield "/expires_at", f"The time lies more than {MAX_DAYS} days ahead."
+    is_rule = body.kind is DispositionKind.RULE
+    for name, needed in (("list", not is_rule), ("entity_id", not is_rule), ("rule_id", is_rule)):
+        if (getattr(body, name) is not None) is not needed:
+            yield f"/{name}", f"A disposition of kind {body.kind} {'needs' if needed else 'has no'} {name}."
+    for message in expiry_problems(body.expires_at, now):
+        yield "/expires_at", message
+
+
+def expiry_problems(expires_at: datetime, now: datetime) -> Iterator[str]:
+    """Yield what is wrong with the end of a disposition."""
+    if expires_at <= now:
+        yield "The time is past."
+    if expires_at > now + timedelta(days=MAX_DAYS):
+        yield f"The time lies more than {MAX_DAYS} days ahead."

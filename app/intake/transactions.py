@@ -123,7 +123,8 @@ def refuse_impossible(body: TransactionRequest, now: datetime, oldest: timedelta
 def _problems(body: TransactionRequest, now: datetime, oldest: timedelta) -> Iterator[tuple[str, str]]:
     if body.occurred_at < now - oldest:
         instead = "; import it as history instead" if oldest == OLDEST else ""
-        yield "/occurred_at", f"The time lies more than {oldest // timedelta(hours=1)} hours back{instead}."
+        far = f"{oldest.days} days" if oldest.days > 1 else f"{oldest // timedelta(hours=1)} hours"
+        yield "/occurred_at", f"The time lies more than {far} back{instead}."
     if body.occurred_at > now + EARLIEST:
         yield "/occurred_at", "The time lies more than 5 minutes ahead."
     if body.type is TransactionType.CRYPTO_TRANSFER and body.wallet is None:

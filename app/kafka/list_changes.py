@@ -1,6 +1,6 @@
 """The notices of changed lists: written by who changed one, read by every process from now on (G116).
 
-A notice that is lost delays a change by a second or two, for every process looks by itself as well.
+A process that reads notices looks by itself only now and then; one that does not, every other second.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from pydantic import ValidationError
 
-from schemas.ids import TenantId
+from schemas.ids import PLATFORM, TenantId
 from schemas.problems import VeristreamError
 from schemas.tenant_lists import ListChanged
 from schemas.topics import Topic
@@ -47,7 +47,10 @@ def announcing(writer: LogWriter, forget: Callable[[TenantId], None]) -> Announc
 
 
 class ListChanges:
-    """Calls `forget` with the tenant of each notice; an async context, which does not wait for the log."""
+    """Calls `forget` with the tenant of each notice; an async context, which does not wait for the log.
+
+    Whenever it begins to read, `forget` is called with the platform, whose lists may have changed meanwhile.
+    """
 
     def __init__(self, access: LogAccess, keys: RecordKeys, forget: Callable[[TenantId], None]) -> None:
         self._access = access
@@ -94,6 +97,7 @@ class ListChanges:
             await consumer.seek_to_end(place)
             await consumer.position(place)
             self.listening.set()
+            self._forget(PLATFORM)  # a notice may have been written while nobody read
             async for record in consumer:
                 self._hear(record)
         finally:

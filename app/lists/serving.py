@@ -24,7 +24,10 @@ from streams.runtime.supervisor import Figure
 log = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S: Final = 2.0
-"""A new version serves within five seconds everywhere (G116)."""
+"""A new version serves within five seconds everywhere (G116), where no notice says that there is one."""
+
+_NOTIFIED_LOOK_EVERY_S: Final = 30.0
+"""The same where notices are read and no list is missing: only what no notice says is found so late."""
 
 _DAMAGED_PAUSE_S: Final = 30.0
 
@@ -50,6 +53,10 @@ class DeploymentLists:
         self._served: dict[str, str] = {}
         self._damaged_until: dict[str, float] = {}
         """When a damaged list is read again, monotonic: another process may have replaced it meanwhile."""
+        self._known = storage is None
+        """Whether it was read which lists there are."""
+        self.is_notified: Callable[[], bool] = lambda: False
+        """Whether notices of new versions are read."""
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
 
@@ -65,13 +72,17 @@ class DeploymentLists:
     async def watch(self) -> None:
         """Look for new versions, until cancelled."""
         while True:
+            quiet = self.is_notified() and self._known and not self.lists.missing
+            every_s = _NOTIFIED_LOOK_EVERY_S if quiet else _LOOK_EVERY_S
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), _LOOK_EVERY_S)
+                await asyncio.wait_for(self._look.wait(), every_s)
             self._look.clear()
             await self.refresh()
 
     async def probe(self) -> str | None:
         """Return which lists cannot be read and were not before, or None; their checks are ERROR (G134)."""
+        if not self._known:
+            return "which there are could not be read from the store yet"
         missing = sorted(self.lists.missing)
         return f"cannot be read: {', '.join(missing)}; load it again" if missing else None
 
@@ -85,6 +96,7 @@ class DeploymentLists:
         if self._storage is not None:
             try:
                 await copy_missing(self._storage, self._snapshots)
+                self._known = True
             except StoreUnavailable:
                 log.warning("lists.read_failed")  # what this machine has is served
         try:
@@ -145,10 +157,10 @@ def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figu
     """Return the entries and the age of each of the deployment's lists."""
 
     def entries() -> dict[str, float]:
-        return {one.name: len(one.index) for one in _published(lists)}
+        return {one.name: len(one.index) for one in published(lists)}
 
     def ages() -> dict[str, float]:
-        return {one.name: (clock() - one.loaded_at).total_seconds() for one in _published(lists)}
+        return {one.name: (clock() - one.loaded_at).total_seconds() for one in published(lists)}
 
     return [
         Figure(
@@ -161,7 +173,8 @@ def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figu
     ]
 
 
-def _published(lists: LoadedLists) -> list[LoadedList]:
+def published(lists: LoadedLists) -> list[LoadedList]:
+    """Return the lists that the operator loaded."""
     return [one for one in lists.current.values() if one.owner is None and one.name != SANDBOX]
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from app.kafka.diagnostics import reach
 from app.observability.disk_space import DiskProbe
@@ -19,6 +19,16 @@ from streams.runtime.supervisor import Worker
 
 Probe = Callable[[], Awaitable[str | None]]
 """Return why a dependency cannot be used now; None when it can. It may not raise."""
+
+
+@runtime_checkable
+class ShowingProbe(Protocol):
+    """A probe that has more to say than up or down."""
+
+    def shown(self) -> dict[str, Any]:
+        """Return what `/readyz` shows beside the status; it may not raise."""
+        ...
+
 
 PROBE_S: Final = 2.0
 """A dependency that has not answered by then counts as down."""

@@ -52,7 +52,13 @@ def open_session(model: bytes) -> InferenceSession:
 
 
 def open_recogniser(model: bytes) -> TextRecognizer:
-    """Return rapidocr's recogniser over the bytes of its pinned model."""
+    """Return rapidocr's recogniser over the bytes of its pinned model, in single precision.
+
+    Quantised by onnxruntime, it does not read the same. With 8-bit weights alone (`quantize_dynamic`) a line takes
+    as long, and of 246 lines of rendered pages, sharp, blurred, noisy and small, 107 have another text. With
+    8-bit activations calibrated on 24 of the lines (`quantize_static`, per channel) it takes 16 ms instead of 30,
+    and of 122 lines 9 have another text, among them one of the 8 of a machine-readable zone.
+    """
     parts = Model(model)
     weights, bias = (parts.constant(name) for name in (_WEIGHTS, _BIAS))
     session = open_session(parts.without(_LAST_NODES, (_WEIGHTS, _BIAS), _features("lines")))

@@ -40,6 +40,9 @@ PROGRESS_S: Final = 1.0
 CLAIM: Final = timedelta(seconds=20)
 """So long after its last word a worker counts as gone."""
 
+STARTS: Final = 3
+"""How often a worker starts the process of one backtest before it gives up."""
+
 PAGE: Final = 100
 
 log = structlog.get_logger(__name__)
@@ -49,6 +52,10 @@ class BacktestFailed(VeristreamError):
     """The backtest cannot be run; the message says why, without personal data."""
 
 
+class BacktestInterrupted(BacktestFailed):
+    """Its process was killed, or could not read the store; started again, it ends with the same result."""
+
+
 class BacktestProcess(Protocol):
     """Runs a backtest apart from what decides live transactions."""
 
@@ -56,6 +63,7 @@ class BacktestProcess(Protocol):
         """Return the result; cancelled, it ends everything it started.
 
         Raises:
+            BacktestInterrupted: It may be started again.
             BacktestFailed: It cannot be run.
         """
         ...
@@ -126,7 +134,7 @@ class BacktestRunner:
 
     async def _run(self, record: Record, stored: StoredBacktest) -> None:
         self._progress, self.running = BacktestProgress(total=None), 1
-        task = asyncio.create_task(self.process(stored, self._tell), name="backtest")
+        task = asyncio.create_task(self._started(stored), name="backtest")
         try:
             while not task.done():
                 await asyncio.wait({task}, timeout=self.progress_s)
@@ -140,6 +148,16 @@ class BacktestRunner:
             task.cancel()
             with suppress(asyncio.CancelledError, VeristreamError):
                 await task
+
+    async def _started(self, stored: StoredBacktest) -> BacktestResult:
+        """Return the result; a process that is interrupted is started again from the beginning."""
+        for _ in range(STARTS - 1):
+            try:
+                return await self.process(stored, self._tell)
+            except BacktestInterrupted:
+                log.warning("backtest.restarted", backtest_id=stored.backtest_id)
+            await asyncio.sleep(self.progress_s)
+        return await self.process(stored, self._tell)
 
     def _tell(self, progress: BacktestProgress) -> None:
         self.decided += max(0, progress.done - self._progress.done)

@@ -1,28 +1,33 @@
-"""Create dispositions, bound to the listed entry, and delete them."""
+"""Create dispositions, bound to the listed entry or to the rule that was judged."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Any
 
-from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.audit import AuditAction
 from schemas.base import to_milliseconds
 from schemas.dispositions import (
     CreateDisposition,
     Disposition,
     DispositionCreated,
     DispositionRequest,
+    DispositionStatus,
     SealedWords,
     StoredDisposition,
 )
-from schemas.ids import SubjectId, TenantId, derive_id
+from schemas.enums import CheckKind
+from schemas.ids import PLATFORM, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
-from streams.aggregate import key_reused, retry_conflicts
+from schemas.tenant_settings import FourEyes, TenantSettings
+from streams.aggregate import key_reused
 from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
-from streams.audit.rows import write_row
-from streams.dispositions.records import Hashes, disposition_record, request_label, words_label
+from streams.dispositions.records import Hashes, audit_row, disposition_records, request_label, words_label
+from streams.lists.storage import ListStorage
+from streams.policies.published import PolicyUnavailable, PublishedPolicies
+from streams.policies.rule_digests import rule_sha256
 from streams.ports.errors import Erased
-from streams.ports.records import Change, Record, RecordKind, Records
+from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import ListedEntries
 from streams.ports.stores import Stores
 from streams.privacy.errors import subject_erased
@@ -40,7 +45,11 @@ class CreateDispositions:
         hashes: Hashes,
         commit: Commit,
         clock: Callable[[], datetime],
+        settings: Callable[[TenantId], Awaitable[TenantSettings]],
     ) -> None:
+        self._settings = settings
+        self._policies = PublishedPolicies(stores.records)
+        self._lists = ListStorage(stores.records, stores.journal, stores.vault)
         self._stores = stores
         self._entries = entries
         self._hashes = hashes
@@ -51,8 +60,8 @@ class CreateDispositions:
         """Create the disposition; `replayed` when another request had the same one made.
 
         Raises:
-            Refused: The list has no such entry, the key was used for another body, or the subject was
-                erased. Nothing was created.
+            Refused: The list has no such entry, the policy no such rule, the key was used for another body,
+                or the subject was erased. Nothing was created.
             StoreUnavailable: The outcome is unknown; the same command may be sent again.
         """
         try:
@@ -78,94 +87,72 @@ class CreateDispositions:
         request = await unseal(
             vault, tenant_id, subject_id, label, command.sealed_request, DispositionRequest
         )
-        digest = await self._entries.entry_digest(
-            tenant_id, request.list, request.entity_id, livemode=command.livemode
+        bound = await self._bind(tenant_id, request, livemode=command.livemode)
+        disposition = Disposition(
+            disposition_id=about,
+            kind=request.kind,
+            status=await self._status(tenant_id, request),
+            subject_id=subject_id,
+            counterparty_id=request.counterparty_id,
+            expires_at=request.expires_at,
+            created_at=to_milliseconds(self._clock()),
+            created_by=command.actor.actor_id or "",
+            livemode=command.livemode,
+            **bound,
         )
-        if digest is None:
-            message = "No list of that name has such an entry."
-            raise Refused.at("/entity_id", ProblemCode.VALIDATION_FAILED, message)
-        disposition = _disposition(command, subject_id, request, digest, to_milliseconds(self._clock()))
         words = SealedWords(note=request.note, counterparty_id=request.counterparty_id)
         sealed = await seal(vault, tenant_id, subject_id, words_label(about), words)
         stored = StoredDisposition(
             disposition=disposition, sealed=sealed, request_id=command.actor.request_id
         )
-        record = disposition_record(self._hashes, tenant_id, stored, command.fingerprint)
+        records = disposition_records(self._hashes, tenant_id, stored, command.fingerprint)
         actor = await open_actor(vault, tenant_id, command.actor)
-        row = _row(tenant_id, disposition, AuditAction.DISPOSITION_CREATED, actor, disposition.created_at)
-        return (await self._commit(Change(tenant_id, (record,), (row,)))).record
+        row = audit_row(
+            tenant_id, disposition, AuditAction.DISPOSITION_CREATED, actor, disposition.created_at
+        )
+        return (await self._commit(Change(tenant_id, records, (row,)))).record
 
-
-@dataclass(frozen=True, slots=True)
-class DeleteDispositions:
-    """Ends dispositions before their time."""
-
-    records: Records
-    commit: Commit
-    clock: Callable[[], datetime]
-
-    async def __call__(self, tenant_id: TenantId, about: str, actor: Actor) -> None:
-        """End the disposition; one that has ended stays as it is.
+    async def _bind(
+        self, tenant_id: TenantId, request: DispositionRequest, *, livemode: bool
+    ) -> dict[str, Any]:
+        """Return what the disposition is about, with its hash as it is now.
 
         Raises:
-            NotFound: The tenant has no such disposition.
-            Conflict: It changed at every attempt.
+            Refused: There is no such entry, or no such rule.
         """
-        await retry_conflicts(lambda: self._end(tenant_id, about, actor))
+        if request.rule_id is not None:
+            return {"rule_id": request.rule_id, "rule_sha256": await self._rule(tenant_id, request.rule_id)}
+        named, entity_id = request.list or "", request.entity_id or ""
+        digest = await self._entries.entry_digest(tenant_id, named, entity_id, livemode=livemode)
+        if digest is None:
+            message = "No list of that name has such an entry."
+            raise Refused.at("/entity_id", ProblemCode.VALIDATION_FAILED, message)
+        return {"list": named, "entity_id": entity_id, "entry_sha256": digest}
 
-    async def _end(self, tenant_id: TenantId, about: str, actor: Actor) -> None:
-        current = await self.records.get(tenant_id, RecordKind.DISPOSITION, about)
-        stored, now = StoredDisposition.from_bytes(current.body), to_milliseconds(self.clock())
-        if stored.disposition.ended_at is not None:
-            return
-        disposition = stored.disposition.model_copy(update={"ended_at": now})
-        body = stored.model_copy(update={"disposition": disposition}).to_bytes()
-        ended = replace(current, body=body, version=current.version + 1)
-        row = _row(tenant_id, stored.disposition, AuditAction.DISPOSITION_ENDED, actor, now)
-        await self.commit(Change(tenant_id, (ended,), (row,)))
+    async def _rule(self, tenant_id: TenantId, rule_id: str) -> str:
+        try:
+            policy = await self._policies.current(tenant_id)
+        except PolicyUnavailable:
+            digest = None
+        else:
+            digest = rule_sha256(policy.document, rule_id)
+        if digest is None:
+            message = "The published policy has no such rule."
+            raise Refused.at("/rule_id", ProblemCode.VALIDATION_FAILED, message)
+        return digest
 
+    async def _status(self, tenant_id: TenantId, request: DispositionRequest) -> DispositionStatus:
+        """Return whether it counts at once, or only when a second person agrees (G43)."""
+        four_eyes = (await self._settings(tenant_id)).four_eyes
+        second = four_eyes is FourEyes.ALWAYS
+        if four_eyes in {FourEyes.CRITICAL, FourEyes.OVERTURN} and request.list is not None:
+            second = await self._is_of_sanctions(tenant_id, request.list)
+        return DispositionStatus.PROPOSED if second else DispositionStatus.ACTIVE
 
-def _disposition(
-    command: CreateDisposition,
-    subject_id: SubjectId | None,
-    request: DispositionRequest,
-    digest: str,
-    now: datetime,
-) -> Disposition:
-    return Disposition(
-        disposition_id=command.disposition_id,
-        kind=request.kind,
-        subject_id=subject_id,
-        counterparty_id=request.counterparty_id,
-        list=request.list,
-        entity_id=request.entity_id,
-        entry_sha256=digest,
-        expires_at=request.expires_at,
-        created_at=now,
-        created_by=command.actor.actor_id or "",
-        livemode=command.livemode,
-    )
-
-
-def _row(
-    tenant_id: TenantId, disposition: Disposition, action: AuditAction, actor: Actor, now: datetime
-) -> AuditEvent:
-    about = disposition.disposition_id
-    ended = action is AuditAction.DISPOSITION_ENDED
-    what = "may count again" if ended else "was judged to be none"
-    return write_row(
-        derive_id("aud", tenant_id, about, action),
-        action,
-        actor,
-        disposition.subject_id or about,
-        now,
-        detail=f"A match with an entry of the list {disposition.list} {what}.",
-        changes={
-            "disposition_id": about,
-            "list": disposition.list,
-            "entity_id": disposition.entity_id,
-            "entry_sha256": disposition.entry_sha256,
-            "expires_at": disposition.model_dump(mode="json")["expires_at"],
-        },
-        livemode=disposition.livemode,
-    )
+    async def _is_of_sanctions(self, tenant_id: TenantId, name: str) -> bool:
+        """Return whether a match with the list is CRITICAL; so is one with a list that is not known."""
+        for owner in (tenant_id, PLATFORM):
+            stored = (await self._lists.load(owner))[0].named(name)
+            if stored is not None:
+                return stored.check is CheckKind.SANCTIONS
+        return True

@@ -1,5 +1,6 @@
 """Replace, change and delete the lists of a tenant; each change is whole, decided by one record (G116)."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,16 +23,17 @@ from schemas.tenant_lists import (
     DISPOSABLE_DOMAINS,
     MOST_LIST_ENTRIES,
     MOST_LISTS,
+    KeyedChange,
     ListChanged,
     StoredList,
     StoredLists,
 )
-from streams.aggregate import retry_conflicts
+from streams.aggregate import key_reused, retry_conflicts
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.lists.storage import LISTS_ID, EntriesDamaged, ListStorage, Written, lists_record
 from streams.ports.errors import Conflict
-from streams.ports.records import Change
+from streams.ports.records import Change, Record, RecordKind
 
 NamedLists = Callable[[TenantId], Awaitable[frozenset[str]]]
 """Return the names of lists that a tenant's published policy depends on."""
@@ -55,6 +57,16 @@ class Changed:
 
     stored: StoredList
     created: bool = False
+    replayed: bool = False
+    """The request's key had been used: nothing was changed now."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """An Idempotency-Key, as the id of the record that has the answer, and what it was used for (G2)."""
+
+    id: str
+    fingerprint: str
 
 
 class ChangeLists:
@@ -77,30 +89,48 @@ class ChangeLists:
         self._announce = announce
 
     async def replace(
-        self, tenant_id: TenantId, name: str, form: ListForm, entries: Sequence[ListEntry], actor: Actor
+        self,
+        tenant_id: TenantId,
+        name: str,
+        form: ListForm,
+        entries: Sequence[ListEntry],
+        actor: Actor,
+        key: str | None = None,
     ) -> Changed:
-        """Make the entries the whole list; it is made if there was none.
+        """Make the entries the whole list; it is made if there was none. A key changes it once.
 
         Raises:
-            Refused: LIST_NAME_TAKEN, VALIDATION_FAILED.
+            Refused: LIST_NAME_TAKEN, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED.
             StoreUnavailable: The outcome is unknown; the same request may be sent again.
         """
-        await self.require_free(tenant_id, name, form.kind)
         lines = [_line(entry) for entry in entries]
+        use = use_of(key, f"{form.kind}|{form.check}|{form.category}".encode(), *lines)
+        first = await self.answered(tenant_id, use)
+        if first is not None:
+            return first
+        await self.require_free(tenant_id, name, form.kind)
         written = await self._write(tenant_id, lines)
-        return await retry_conflicts(lambda: self._replace(tenant_id, name, form, written, actor))
+        return await retry_conflicts(lambda: self._replace(tenant_id, name, form, written, actor, use))
 
     async def patch(
-        self, tenant_id: TenantId, name: str, add: Sequence[ListEntry], remove: frozenset[str], actor: Actor
+        self,
+        tenant_id: TenantId,
+        name: str,
+        add: Sequence[ListEntry],
+        remove: frozenset[str],
+        actor: Actor,
+        key: str | None = None,
     ) -> Changed:
         """Add entries, each in the place of one with its key, and remove those with the keys.
 
         Raises:
             NotFound: The tenant has no such list.
-            Refused: LIST_INVALID.
+            Refused: LIST_INVALID, IDEMPOTENCY_KEY_REUSED.
             StoreUnavailable: The outcome is unknown; the same request may be sent again.
         """
-        return await retry_conflicts(lambda: self._patch(tenant_id, name, add, remove, actor))
+        removed = "\n".join(sorted(remove)).encode()
+        use = use_of(key, removed, *(_line(entry) for entry in add))
+        return await retry_conflicts(lambda: self._patch(tenant_id, name, add, remove, actor, use))
 
     async def delete(self, tenant_id: TenantId, name: str, actor: Actor) -> None:
         """Delete a list.
@@ -133,15 +163,49 @@ class ChangeLists:
         place = self._new_id("lst")
         return await self.storage.write(tenant_id, place, lines, to_milliseconds(self._clock()))
 
+    async def answered(self, tenant_id: TenantId, use: KeyUse | None) -> Changed | None:
+        """Return what the key's first request was answered with, or None before its first use.
+
+        Raises:
+            Refused: IDEMPOTENCY_KEY_REUSED.
+        """
+        if use is None:
+            return None
+        try:
+            record = await self.storage.records.get(tenant_id, RecordKind.TOKEN, use.id)
+        except NotFound:
+            return None
+        if record.fingerprint != use.fingerprint:
+            raise key_reused()
+        return Changed(KeyedChange.from_bytes(record.body).stored, replayed=True)
+
     async def _replace(
-        self, tenant_id: TenantId, name: str, form: ListForm, written: Written, actor: Actor
+        self,
+        tenant_id: TenantId,
+        name: str,
+        form: ListForm,
+        written: Written,
+        actor: Actor,
+        use: KeyUse | None,
     ) -> Changed:
+        first = await self.answered(tenant_id, use)
+        if first is not None:
+            return first
         lists, version = await self.storage.load(tenant_id)
-        return await self._become(tenant_id, lists, version, name, form, written, actor)
+        return await self._become(tenant_id, lists, version, name, form, written, actor, use)
 
     async def _patch(
-        self, tenant_id: TenantId, name: str, add: Sequence[ListEntry], remove: frozenset[str], actor: Actor
+        self,
+        tenant_id: TenantId,
+        name: str,
+        add: Sequence[ListEntry],
+        remove: frozenset[str],
+        actor: Actor,
+        use: KeyUse | None,
     ) -> Changed:
+        first = await self.answered(tenant_id, use)
+        if first is not None:
+            return first
         lists, version = await self.storage.load(tenant_id)
         found = lists.named(name)
         if found is None:
@@ -156,7 +220,7 @@ class ChangeLists:
             raise Refused.at("/add", ProblemCode.LIST_INVALID, message)
         written = await self._write(tenant_id, merged)
         form = ListForm(found.kind, found.check, found.category)
-        return await self._become(tenant_id, lists, version, name, form, written, actor)
+        return await self._become(tenant_id, lists, version, name, form, written, actor, use)
 
     async def _delete(self, tenant_id: TenantId, name: str, actor: Actor) -> None:
         lists, version = await self.storage.load(tenant_id)
@@ -173,6 +237,7 @@ class ChangeLists:
         form: ListForm,
         written: Written,
         actor: Actor,
+        use: KeyUse | None,
     ) -> Changed:
         now = to_milliseconds(self._clock())
         stored = StoredList(
@@ -188,7 +253,7 @@ class ChangeLists:
             parts=written.parts,
         )
         created = lists.named(name) is None
-        await self._store(tenant_id, lists.with_list(stored), version, name, stored, actor)
+        await self._store(tenant_id, lists.with_list(stored), version, name, stored, actor, use)
         return Changed(stored, created)
 
     async def _store(
@@ -199,6 +264,7 @@ class ChangeLists:
         name: str,
         stored: StoredList | None,
         actor: Actor,
+        use: KeyUse | None = None,
     ) -> None:
         now = to_milliseconds(self._clock())
         action = AuditAction.LIST_DELETED if stored is None else AuditAction.LIST_UPDATED
@@ -213,11 +279,32 @@ class ChangeLists:
         )
         record = lists_record(tenant_id, after, version + 1, now)
         events = () if stored is None else (_event(tenant_id, stored, now, version + 1),)
-        committed = await self._commit(Change(tenant_id, (record,), (row,), events))
+        records = (record, *answer_records(tenant_id, use, stored, now))
+        committed = await self._commit(Change(tenant_id, records, (row,), events))
         if not committed.won:
             raise Conflict(LISTS_ID)
         version_now = None if stored is None else stored.version
         await self._announce(ListChanged(tenant_id=tenant_id, list=name, version=version_now))
+
+
+def use_of(key: str | None, *parts: bytes) -> KeyUse | None:
+    """Return the use of a key for a request of these parts."""
+    if key is None:
+        return None
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8) + part)
+    return KeyUse(key, digest.hexdigest())
+
+
+def answer_records(
+    tenant_id: TenantId, use: KeyUse | None, stored: StoredList | None, now: datetime
+) -> tuple[Record, ...]:
+    """Return the record by which a repeated request finds its answer; none without a key."""
+    if use is None or stored is None:
+        return ()
+    body = KeyedChange(stored=stored).to_bytes()
+    return (Record(tenant_id, RecordKind.TOKEN, use.id, body, now, fingerprint=use.fingerprint),)
 
 
 def _line(entry: ListEntry) -> bytes:

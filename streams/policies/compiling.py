@@ -1,9 +1,10 @@
 """Compile a policy to closures that evaluate a transaction and record what was read; pure (G114)."""
 
+import operator
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from schemas.policies import (
     Feature,
@@ -47,17 +48,43 @@ _TYPES_OF: Final[Mapping[MetadataType, tuple[type, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class _Read:
+    """What a rule reads; rules that read the same share what was found of it."""
+
+    names: tuple[str, ...]
+    """In the order in which the rule names them."""
+    required: tuple[str, ...]
+    """Of them those that may not be null."""
+    lists: tuple[str, ...]
+
+    def find(
+        self,
+        values: _Values,
+        known: Mapping[str, RuleInput],
+        lists: ValueLists,
+        lost: Container[str],
+    ) -> "_Found":
+        """Return the inputs, what is not available, and what is null."""
+        unread = [name for name in self.lists if name not in lists]
+        unread += [name for name in self.names if name in lost]
+        missing = [name for name in self.required if values[name] is None]
+        return {name: known[name] for name in self.names}, tuple(unread), tuple(missing)
+
+
+_Found = tuple[Mapping[str, RuleInput], tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class _CompiledRule:
     """A rule with all that is known of it before a transaction comes."""
 
     rule: Rule
-    names: tuple[str, ...]
-    """What it reads, in the order in which it names it."""
-    required: tuple[str, ...]
-    """Of them those that may not be null."""
-    lists: tuple[str, ...]
+    place: int
+    """Of what it reads, among those of the policy."""
     types: frozenset[str]
     holds: _Predicate
+    reason: RuleReason | None
+    """None: its message has placeholders."""
 
 
 class CompiledPolicy:
@@ -68,9 +95,12 @@ class CompiledPolicy:
         self.revision = revision
         self.sha256 = sha256
         self.features: tuple[Feature, ...] = document.features
-        self._rules = tuple(_compile(rule) for rule in document.rules if rule.mode is not RuleMode.DISABLED)
-        self.names = tuple(dict.fromkeys(name for rule in self._rules for name in rule.names))
-        by_rules = {name for rule in self._rules for name in rule.lists}
+        places: dict[_Read, int] = {}
+        evaluated = [rule for rule in document.rules if rule.mode is not RuleMode.DISABLED]
+        self._rules = tuple(_compile(rule, places) for rule in evaluated)
+        self._reads = tuple(places)
+        self.names = tuple(dict.fromkeys(name for reads in self._reads for name in reads.names))
+        by_rules = {name for reads in self._reads for name in reads.lists}
         self.lists = frozenset(by_rules.union(*(check.lists for check in document.checks)))
         """The lists that its checks and rules name."""
 
@@ -83,7 +113,7 @@ class CompiledPolicy:
         metadata of another type than the policy declares. `lists` holds the values of every loaded list. A
         rule that reads a list that is not there, or a feature that is not available, is an ERROR.
         """
-        values: dict[str, FieldValue] = dict(fields)
+        values: dict[str, FieldValue] = {**dict.fromkeys(self.names), **fields}
         for key, declared in self.document.metadata.items():
             name = METADATA_PREFIX + key
             if not _is_of(values.get(name), declared):
@@ -92,8 +122,9 @@ class CompiledPolicy:
             values[name] = feature.value
         inexact = {name for name, feature in features.items() if not feature.exact}
         lost = {name for name in inexact if not features[name].available}
-        inputs = {name: RuleInput(values.get(name), name not in inexact) for name in self.names}
-        return tuple([_evaluate(rule, values, inputs, lists, lost) for rule in self._rules])
+        inputs = {name: RuleInput(values[name], name not in inexact) for name in self.names}
+        found = [reads.find(values, inputs, lists, lost) for reads in self._reads]
+        return tuple([_evaluate(rule, values, found[rule.place], lists) for rule in self._rules])
 
 
 def compile_policy(document: PolicyDocument, revision: int, sha256: str) -> CompiledPolicy:
@@ -106,37 +137,26 @@ def _is_of(value: FieldValue, declared: MetadataType) -> bool:
     return isinstance(value, _TYPES_OF[declared]) and is_boolean is (declared is MetadataType.BOOLEAN)
 
 
-def _evaluate(
-    compiled: _CompiledRule,
-    values: _Values,
-    known: Mapping[str, RuleInput],
-    lists: ValueLists,
-    lost: Container[str],
-) -> RuleResult:
+def _evaluate(compiled: _CompiledRule, values: _Values, found: _Found, lists: ValueLists) -> RuleResult:
     rule = compiled.rule
-    get = values.get
-    if compiled.types and get("type") not in compiled.types:
-        return RuleResult(rule.id, rule.mode, RuleOutcome.MISS, {"type": RuleInput(get("type"))})
-    inputs = {name: known[name] for name in compiled.names}
-    unread = tuple([name for name in compiled.lists if name not in lists])
-    unread += tuple([name for name in compiled.names if name in lost])
+    if compiled.types and values.get("type") not in compiled.types:
+        return RuleResult(rule.id, rule.mode, RuleOutcome.MISS, {"type": RuleInput(values.get("type"))})
+    inputs, unread, missing = found
     if unread:
         return RuleResult(rule.id, rule.mode, RuleOutcome.ERROR, inputs, missing=unread)
-    missing = tuple([name for name in compiled.required if get(name) is None])
     if missing:
         return RuleResult(rule.id, rule.mode, RuleOutcome.SKIPPED, inputs, missing=missing)
     if not compiled.holds(values, lists):
         return RuleResult(rule.id, rule.mode, RuleOutcome.MISS, inputs)
     then = rule.then
-    reason = RuleReason(then.reason_code, _fill(then.message, values))
     return RuleResult(
         rule.id,
         rule.mode,
         RuleOutcome.HIT,
         inputs,
-        decision=then.decision,
-        score=then.score or 0,
-        reason=reason,
+        then.decision,
+        then.score or 0,
+        compiled.reason or RuleReason(then.reason_code, _fill(then.message, values)),
     )
 
 
@@ -158,20 +178,22 @@ def _text(value: FieldValue) -> str:
             return str(value)
 
 
-def _compile(rule: Rule) -> _CompiledRule:
+def _compile(rule: Rule, places: dict[_Read, int]) -> _CompiledRule:
+    """Return the rule; what it reads gets a place unless an earlier rule reads the same."""
     leaves = tuple(leaves_of(rule.when))
     names = dict.fromkeys(name for leaf in leaves for name in _names(leaf))
     required = dict.fromkeys(
         name for leaf in leaves if leaf.op not in _WITHOUT_VALUE for name in _names(leaf)
     )
     lists = dict.fromkeys(str(leaf.value) for leaf in leaves if leaf.op in _OF_LISTS)
+    reads, then = _Read(tuple(names), tuple(required), tuple(lists)), rule.then
+    fixed = PLACEHOLDER.search(then.message) is None
     return _CompiledRule(
         rule=rule,
-        names=tuple(names),
-        required=tuple(required),
-        lists=tuple(lists),
+        place=places.setdefault(reads, len(places)),
         types=frozenset(rule.types),
         holds=_predicate(rule.when),
+        reason=RuleReason(then.reason_code, then.message) if fixed else None,
     )
 
 
@@ -201,33 +223,46 @@ def _predicate(condition: Condition) -> _Predicate:
             part = _predicate(condition.part)
             return lambda values, lists: not part(values, lists)
         case AllOf():
-            return _combination(all, condition.parts)
+            return _combination(condition.parts, until=False)
         case AnyOf():
-            return _combination(any, condition.parts)
+            return _combination(condition.parts, until=True)
 
 
-def _combination(combine: Callable[[list[bool]], bool], parts: tuple[Condition, ...]) -> _Predicate:
-    predicates = tuple(_predicate(part) for part in parts)
+def _combination(parts: tuple[Condition, ...], *, until: bool) -> _Predicate:
+    """Return what holds as `until` says once a part does, and else the opposite."""
+    plain = [(part.name, _COMPARE[part.op], part.value) for part in parts if _is_plain(part)]
+    others = tuple(_predicate(part) for part in parts if not _is_plain(part))
 
     def holds(values: _Values, lists: ValueLists) -> bool:
-        return combine([predicate(values, lists) for predicate in predicates])
+        for name, compare, value in plain:
+            if compare(values[name], value) is until:
+                return until
+        for predicate in others:
+            if predicate(values, lists) is until:
+                return until
+        return not until
 
     return holds
 
 
+def _is_plain(part: Condition) -> TypeGuard[Leaf]:
+    """Return whether it compares one field or feature with a value that is written in the policy."""
+    return isinstance(part, Leaf) and part.op not in _OF_LISTS and not isinstance(part.value, FeatureMultiple)
+
+
 # The values were compared with the field's type when the policy was read, so a leaf compares without asking.
 _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
-    Operator.EQ: lambda left, right: bool(left == right),
-    Operator.NE: lambda left, right: bool(left != right),
-    Operator.GT: lambda left, right: bool(left > right),
-    Operator.GTE: lambda left, right: bool(left >= right),
-    Operator.LT: lambda left, right: bool(left < right),
-    Operator.LTE: lambda left, right: bool(left <= right),
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.GT: operator.gt,
+    Operator.GTE: operator.ge,
+    Operator.LT: operator.lt,
+    Operator.LTE: operator.le,
     Operator.BETWEEN: lambda left, right: bool(right[0] <= left <= right[1]),
     Operator.IN: lambda left, right: left in right,
     Operator.NOT_IN: lambda left, right: left not in right,
-    Operator.STARTS_WITH: lambda left, right: bool(left.startswith(right)),
-    Operator.CONTAINS: lambda left, right: right in left,
+    Operator.STARTS_WITH: str.startswith,
+    Operator.CONTAINS: operator.contains,
     Operator.IS_NULL: lambda left, _: left is None,
     Operator.NOT_NULL: lambda left, _: left is not None,
 }
@@ -242,7 +277,7 @@ def _comparison(leaf: Leaf) -> _Predicate:
     if isinstance(value, FeatureMultiple):
         feature, times = value.feature, value.times
         return lambda values, _: compare(values[name], DECIMALS.multiply(_decimal(values[feature]), times))
-    return lambda values, _: compare(values.get(name), value)
+    return lambda values, _: compare(values[name], value)
 
 
 def _decimal(value: FieldValue) -> Decimal:

@@ -10,6 +10,7 @@ from schemas.base import to_milliseconds
 from schemas.enums import ActorType
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, derive_id
+from schemas.policies import Feature
 from schemas.policy_records import (
     AnyPolicyCommand,
     DraftPolicy,
@@ -32,12 +33,14 @@ from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.policies.counted_keys import counting
 from streams.policies.loading import FIRST_REVISION, digest, first_text, load
+from streams.policies.published import PolicyUnavailable, PublishedPolicies
 from streams.policies.storage import (
     VersionedPolicy,
     first_revision,
     load_draft,
     load_policy,
     load_revision,
+    load_shadow,
     revision_id,
     revisions_index,
 )
@@ -78,6 +81,7 @@ class ChangePolicy:
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores
+        self._policies = PublishedPolicies(stores.records)
         self._commit = commit
         self._settings = settings
         self._clock = clock
@@ -136,7 +140,8 @@ class ChangePolicy:
         revision = PublishedRevision(
             revision=stored.published.revision + 1, sha256=sha256, published_at=now, published_by=by
         )
-        counted = counting(stored.counted, document.features)
+        beside = await self._features_beside(command, stored)
+        counted = counting(stored.counted, (*document.features, *beside))
         update = {"published": revision, "proposal": None, "counted": counted}
         after = stored.model_copy(update=update)
         texts = [_revision_record(tenant_id, policy, revision, text, now)]
@@ -149,20 +154,39 @@ class ChangePolicy:
     async def _shadow(self, command: ShadowPolicy, stored: StoredPolicy, now: datetime) -> _Move | None:
         before = stored.shadow
         if command.revision is None and not command.draft:
-            ended = stored.model_copy(update={"shadow": None})
+            counted = counting(stored.counted, await self._features_published(command))
+            ended = stored.model_copy(update={"shadow": None, "counted": counted})
             return None if before is None else _Move(ended, AuditAction.POLICY_SHADOWED)
         text = await self._text(command, command.revision)
         shadow = StoredShadow(revision=command.revision, draft=command.draft, since=now, sha256=digest(text))
         if before is not None and shadow == before.model_copy(update={"since": now}):
             return None
-        await asyncio.to_thread(load, text, await self._known_lists(command.tenant_id))
-        version = stored.shadow_version + 1
-        after = stored.model_copy(update={"shadow": shadow, "shadow_version": version})
+        document = await asyncio.to_thread(load, text, await self._known_lists(command.tenant_id))
+        published, version = await self._features_published(command), stored.shadow_version + 1
+        counted = counting(stored.counted, (*published, *document.features))
+        after = stored.model_copy(update={"shadow": shadow, "shadow_version": version, "counted": counted})
         body = StoredText(text=text).to_bytes()
         record = Record(
             command.tenant_id, RecordKind.POLICY_SHADOW, command.policy, body, now, version=version
         )
         return _Move(after, AuditAction.POLICY_SHADOWED, (record,))
+
+    async def _features_published(self, command: AnyPolicyCommand) -> tuple[Feature, ...]:
+        """Return the features of the published text; none of one that does not load any more."""
+        try:
+            return (await self._policies.current(command.tenant_id, command.policy)).features
+        except PolicyUnavailable:
+            return ()
+
+    async def _features_beside(self, command: AnyPolicyCommand, stored: StoredPolicy) -> tuple[Feature, ...]:
+        """Return the features of the text that runs beside the published one; none without such a text."""
+        if stored.shadow is None:
+            return ()
+        try:
+            text = await load_shadow(self._stores.records, command.tenant_id, command.policy)
+            return (await asyncio.to_thread(load, text)).features
+        except (NotFound, Refused):
+            return ()
 
     async def _text(self, command: AnyPolicyCommand, revision: int | None) -> bytes:
         """Return the text of a revision, or of the draft; raises `NotFound`."""

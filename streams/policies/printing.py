@@ -1,7 +1,7 @@
 """Write a policy as YAML in its normal form; reading it again gives the same policy."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -90,6 +90,13 @@ def plain_policy(document: PolicyDocument) -> dict[str, Any]:
         "tests": [_test(test, types, document.metadata) for test in document.tests],
     }
     return _given(plain)
+
+
+def plain_rule(document: PolicyDocument, rule: Rule, read: Container[str]) -> dict[str, Any]:
+    """Return a rule of a policy, and those of its features that are named, as mappings, lists and values."""
+    types = {feature.name: type_of(feature.metric) for feature in document.features}
+    features = [_feature(feature) for feature in document.features if feature.name in read]
+    return {"rule": _rule(rule, types, document.metadata), "features": features}
 
 
 def duration_text(length: timedelta) -> str:

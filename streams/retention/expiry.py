@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from schemas.dispositions import StoredDisposition
+from schemas.dispositions import DispositionWatch, StoredDisposition
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import OneTimeToken, ReviewerSession
 from schemas.transaction_decisions import HoldWatch
@@ -57,8 +57,13 @@ def _is_old_disposition(record: Record, now: datetime) -> bool:
     return (one.ended_at or one.expires_at) <= now - REMOVED_AFTER
 
 
+def _is_old_disposition_watch(record: Record, now: datetime) -> bool:
+    return DispositionWatch.from_bytes(record.body).due <= now - REMOVED_AFTER
+
+
 EXPIRING: Final = (
     Expiring(RecordKind.DISPOSITION, REMOVED_AFTER, _is_old_disposition, changes=True),
+    Expiring(RecordKind.DISPOSITION_WATCH, REMOVED_AFTER, _is_old_disposition_watch),
     Expiring(RecordKind.ACT, REMOVED_AFTER),
     Expiring(RecordKind.HISTORY_IMPORT, REMOVED_AFTER),
     Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),

@@ -42,6 +42,7 @@ from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.ports.stores import Stores, WorkingState
 from streams.reviews import rules
+from streams.reviews.dispositions import CaseDispositions
 from streams.reviews.events import (
     Move,
     case_events,
@@ -80,8 +81,10 @@ class ChangeCase:
         clock: Callable[[], datetime],
         state: WorkingState[AnsweredRequests],
         announcer: EventPublisher,
+        dispositions: CaseDispositions,
         pause: Pause = asyncio.sleep,
     ) -> None:
+        self._dispositions = dispositions
         self._stores = stores
         self._policy = policy
         self._settings = settings
@@ -160,7 +163,9 @@ class ChangeCase:
             concluded_at=now,
             flow_id=command.flow_id,
             session_id=command.session_id,
+            dispositions=command.dispositions,
         )
+        await self._dispositions.check(command.tenant_id, stored.case, conclusion)
         viewed = not settings.require_evidence_view or await self._all_viewed(command, stored.case)
         oneself = rules.is_about(stored.case.subject_id, member)
         overturns = command.may_overturn and Permission.CASES_OVERTURN in PERMISSIONS_OF[member.role]
@@ -264,10 +269,16 @@ class ChangeCase:
         )
         actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
         effects = await self._effects(command.tenant_id, stored.case, actor)
+        judged: tuple[Record, ...] = ()
+        rows: tuple[AuditEvent, ...] = ()
+        if move.action is AuditAction.CASE_CONCLUDED:
+            judged, rows = await self._dispositions.made_by(
+                command.tenant_id, stored.case, _id(command), actor, stored.case.updated_at
+            )
         change = Change(
             command.tenant_id,
-            (changed, *effects.records, *more),
-            (row_of(command, move, actor, version, effects.decision_id), *effects.rows),
+            (changed, *effects.records, *judged, *more),
+            (row_of(command, move, actor, version, effects.decision_id), *effects.rows, *rows),
             (*case_events(command.tenant_id, move, version, effects.decision_id), *effects.events),
         )
         await self._cases.commit(change, command.review_case_id, requests)

@@ -18,7 +18,14 @@ from schemas.ids import DecisionId, ReviewCaseId, TenantId, UserId, Verification
 from schemas.people import Reviewer
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from schemas.reviews import CaseNote, CaseOutcome, Conclusion, Decision, ReviewCase, StoredCase
+from schemas.reviews import (
+    CaseNote,
+    CaseOutcome,
+    Conclusion,
+    Decision,
+    ReviewCase,
+    StoredCase,
+)
 from schemas.tenant_settings import FourEyes
 from schemas.verifications import StoredVerification, Verification
 from streams.verification.rules import to_reasons
@@ -179,7 +186,7 @@ def _second(stored: StoredCase, first: Conclusion, second: Conclusion) -> Stored
         message = "Another person must conclude the case a second time."
         raise Refused.because(ProblemCode.SECOND_REVIEWER_MUST_DIFFER, message)
     if first.outcome is second.outcome:
-        return _final(stored, second)
+        return _final(stored, second.agreed_with(first))
     return _with(
         stored, second.concluded_at, status=CaseStatus.ESCALATED, assignee=None, lease_expires_at=None
     )

@@ -2,8 +2,9 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from schemas.policies import Feature, FeatureKey, FeatureValue, RuleOutcome
+from schemas.policies import Feature, FeatureKey, FeatureValue, FieldValue, RuleOutcome
 from schemas.policy_documents import PolicyDocument
 from schemas.transaction_decisions import (
     CheckOutcome,
@@ -16,10 +17,11 @@ from schemas.transaction_decisions import (
 )
 from schemas.transactions import TransactionRequest
 from streams.policies.compiling import CompiledPolicy, ValueLists
+from streams.transactions.earlier import Earlier
 from streams.transactions.features import values
 from streams.transactions.fields import fields_of
 from streams.transactions.identity import IDENTITY_FIELDS
-from streams.transactions.row import VelocityEvent, VelocityRow
+from streams.transactions.row import VelocityEvent
 from streams.transactions.rules import Decided, SubjectState, decide
 from streams.verification.sandbox import Scenario
 
@@ -80,30 +82,54 @@ def decide_again(
     """
     then = past.circumstances
     checks = checks_for(policy.document, past.checks)
-    state = SubjectState(then.suspended, then.stream_ended, then.advisory, past.scenario)
+    state = SubjectState(then.suspended, then.stream_ended, then.advisory, past.scenario, then.suppressed)
     fields = fields_of(past.request, checks) | then.fields
     return decide(policy, fields, features, checks, state, past.lists if lists is None else lists)
 
 
-def features_beside(
-    policy: CompiledPolicy,
-    published: CompiledPolicy,
-    known: Mapping[str, FeatureValue],
-    row: VelocityRow,
-    event: VelocityEvent,
-) -> dict[str, FeatureValue]:
-    """Return the features of a text that runs beside the published one, over the same row.
+def circumstances_of(state: SubjectState, read: Mapping[str, FieldValue], after: str) -> Circumstances:
+    """Return what is stored of the state that a decision was made in."""
+    return Circumstances(
+        suspended=state.suspended,
+        stream_ended=state.stream_ended,
+        advisory=state.advisory,
+        fields=dict(read),
+        suppressed=dict(state.suppressed),
+        after=after,
+    )
 
-    Those of other keys than the row's are taken from the published text, where it has the same ones.
+
+_BESIDE: Final = "beside."
+"""Begins the names of features that only the text beside the published one has; none of a policy does so."""
+
+
+def keyed_features_beside(published: CompiledPolicy, shadow: CompiledPolicy | None) -> tuple[Feature, ...]:
+    """Return the features by other keys than the subject that the text beside has and the published has not.
+
+    They have names of their own, because both texts may use one name for two features.
     """
+    if shadow is None:
+        return ()
+    known = {_definition(one) for one in published.features}
+    return tuple(
+        one.model_copy(update={"name": _BESIDE + one.name})
+        for one in shadow.features
+        if one.key is not FeatureKey.SUBJECT_ID and _definition(one) not in known
+    )
+
+
+def features_beside(
+    policy: CompiledPolicy, published: CompiledPolicy, earlier: Earlier, event: VelocityEvent
+) -> dict[str, FeatureValue]:
+    """Return the features of a text that runs beside the published one, over the same rows."""
     own = [one for one in policy.features if one.key is FeatureKey.SUBJECT_ID]
-    same = {_definition(one): known[one.name] for one in published.features if one.name in known}
+    names = {_definition(one): one.name for one in published.features}
     others = {
-        one.name: same.get(_definition(one), FeatureValue(None, exact=False))
+        one.name: earlier.by_keys[names.get(_definition(one), _BESIDE + one.name)]
         for one in policy.features
         if one.key is not FeatureKey.SUBJECT_ID
     }
-    return {**values(own, row, event), **others}
+    return {**values(own, earlier.row, event), **others}
 
 
 def _definition(feature: Feature) -> Feature:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from schemas.ids import TenantId
 from schemas.transaction_decisions import CheckOutcome, ShownCheck
 from streams.transactions.rules import Decided
 
@@ -20,6 +21,16 @@ class TransactionCounters:
     """Questions to the actors of keys for features: answered or unavailable."""
     rows: Counter[str] = field(default_factory=Counter)
     """Velocity rows needed, by whose they are and where they came from."""
+
+    without_policy: set[TenantId] = field(default_factory=set)
+    """Tenants whose published policy did not load when it was last looked for."""
+
+    def note_policy(self, tenant_id: TenantId, *, loads: bool) -> None:
+        """Note whether a tenant's published policy loads."""
+        if loads:
+            self.without_policy.discard(tenant_id)
+        else:
+            self.without_policy.add(tenant_id)
 
     def note(self, decided: Decided) -> None:
         """Count a decision that was stored."""

@@ -19,5 +19,7 @@ class Earlier:
 
     def features(self, features: Iterable[Feature], event: VelocityEvent) -> dict[str, FeatureValue]:
         """Return the value of each feature for the transaction."""
+        features = tuple(features)
         own = [feature for feature in features if feature.key is FeatureKey.SUBJECT_ID]
-        return values(own, self.row, event) | dict(self.by_keys)
+        others = {one.name: self.by_keys[one.name] for one in features if one.name in self.by_keys}
+        return values(own, self.row, event) | others

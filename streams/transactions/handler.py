@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 from pydantic import ValidationError
@@ -13,7 +15,6 @@ from schemas.policies import FieldValue
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
-    Circumstances,
     ExpireHold,
     ForgetSubject,
     ImportHistory,
@@ -42,8 +43,10 @@ from streams.transactions.comparing import (
     AskedList,
     Judged,
     Past,
+    circumstances_of,
     decide_again,
     features_beside,
+    hits_of,
     outcome_of,
 )
 from streams.transactions.contact_checks import ContactChecks
@@ -62,6 +65,7 @@ from streams.transactions.row import newest_id
 from streams.transactions.rules import SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
+from streams.transactions.suppressed_rules import RuleSuppressions, rules_suppressed_for
 from streams.transactions.velocity import VelocityRows, event_of, open_parts
 from streams.transactions.wallets import TransactionWallets
 from streams.verification.sandbox import Scenario
@@ -93,7 +97,9 @@ class ScreenTransactions:
         pause: Pause = asyncio.sleep,
         counters: TransactionCounters | None = None,
         lists: ListStates | None = None,
+        suppressions: RuleSuppressions | None = None,
     ) -> None:
+        self._suppressions = suppressions
         self._lists = lists or LoadedLists()
         self._counters = counters or TransactionCounters()
         self._stores = stores
@@ -191,9 +197,10 @@ class ScreenTransactions:
         row = await self._rows.load(command, subject_id, now)
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
+        self._counters.note_policy(command.tenant_id, loads=policy.compiled is not None)
         lists = await self._lists.state_of(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
-        features = () if policy.compiled is None or scenario is not None else policy.compiled.features
+        features = () if scenario is not None else policy.asked_of_keys
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
         judged = await self._judge(context, request, policy, earlier, standing, scenario)
@@ -247,18 +254,18 @@ class ScreenTransactions:
             at, livemode = context.at, context.livemode
             read |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
         lists = {name: AskedList(members) for name, members in _values_of(context).items()}
-        decided = decide(compiled, fields_of(request, checks) | read, features, checks, state, lists)
-        circumstances = Circumstances(
-            suspended=state.suspended,
-            stream_ended=state.stream_ended,
-            advisory=state.advisory,
-            fields=read,
-            after=newest_id(earlier.row).hex(),
-        )
+        weigh = partial(decide, compiled, fields_of(request, checks) | read, features, checks, lists=lists)
+        decided = weigh(state)
+        if policy.shadow is not None or hits_of(decided.rules):
+            state = replace(
+                state, suppressed=await rules_suppressed_for(self._suppressions, request, context)
+            )
+            decided = weigh(state) if state.suppressed else decided
+        circumstances = circumstances_of(state, read, newest_id(earlier.row).hex())
         shadow = None
         if policy.shadow is not None:
             past = Past(request, checks, circumstances)
-            beside = features_beside(policy.shadow, compiled, features, earlier.row, event)
+            beside = features_beside(policy.shadow, compiled, earlier, event)
             shadow = outcome_of(policy.shadow, decide_again(policy.shadow, past, beside, lists))
         asked = {name: one.answers for name, one in lists.items()}
         return Judged(decided, circumstances.model_copy(update={"lists": asked}), shadow)

@@ -7,13 +7,14 @@ from typing import Protocol
 from typing_extensions import override
 
 from schemas.ids import TenantId
-from schemas.policies import FeatureKey
+from schemas.policies import Feature, FeatureKey
 from schemas.transaction_decisions import AppliedPolicy
 from streams.policies import published as policies
 from streams.policies.compiling import CompiledPolicy
 from streams.policies.reading.document import POLICY
 from streams.policies.storage import load_policy
 from streams.ports.records import Records
+from streams.transactions.comparing import keyed_features_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,13 @@ class PublishedPolicy:
         """What the rules of it and of its shadow read."""
         texts = (self.compiled, self.shadow)
         return frozenset(name for text in texts if text is not None for name in text.names)
+
+    @property
+    def asked_of_keys(self) -> tuple[Feature, ...]:
+        """The features of it and, by other keys than the subject, of its shadow."""
+        if self.compiled is None:
+            return ()
+        return (*self.compiled.features, *keyed_features_beside(self.compiled, self.shadow))
 
     @property
     def applied(self) -> AppliedPolicy:

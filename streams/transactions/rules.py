@@ -21,10 +21,12 @@ from schemas.transaction_decisions import (
     ShownCheck,
     ShownInput,
     ShownRule,
+    SuppressedRule,
     TransactionReason,
 )
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass
 from streams.policies.compiling import CompiledPolicy, ValueLists
+from streams.policies.rule_digests import rule_sha256
 from streams.transactions.scenarios import OUTCOME_OF
 from streams.verification.sandbox import Scenario
 
@@ -63,6 +65,8 @@ class SubjectState:
     """The tenant decides by itself: it is advised where others are stopped (G40)."""
     scenario: Scenario | None = None
     """Of a magic subject in test mode."""
+    suppressed: Mapping[str, SuppressedRule] = field(default_factory=dict)
+    """The rules that persons judged not to concern the subject or the counterparty (G120)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,9 @@ def decide(
     if state.scenario is not None:
         return _simulated(state.scenario, policy, advisory=state.advisory)
     weighed = (
-        _unavailable(checks) if policy is None else _weigh(policy, transaction, features, checks, lists or {})
+        _unavailable(checks)
+        if policy is None
+        else _weigh(policy, transaction, features, checks, lists or {}, _suppressed(policy, state))
     )
     outcome = max(
         (claim.outcome for claim in weighed.claims), key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW
@@ -195,12 +201,23 @@ def _weigh(
     features: Mapping[str, FeatureValue],
     checks: Sequence[ShownCheck],
     lists: ValueLists,
+    suppressed: Mapping[str, str],
 ) -> _Weighed:
     results = policy.evaluate(transaction, features, lists)
     judged = tuple(_judged(check, policy.document.checks) for check in checks)
-    score = sum(result.score for result in results if _counts(result))
-    claims = [*_claims_of_checks(judged), *_claims_of_rules(results), *_claims_of_score(policy, score)]
-    return _Weighed(claims, score, tuple(_shown(result) for result in results), judged)
+    counted = [one for one in results if one.id not in suppressed or one.result is not RuleOutcome.HIT]
+    score = sum(result.score for result in counted if _counts(result))
+    claims = [*_claims_of_checks(judged), *_claims_of_rules(counted), *_claims_of_score(policy, score)]
+    return _Weighed(claims, score, tuple(_shown(one, suppressed.get(one.id)) for one in results), judged)
+
+
+def _suppressed(policy: CompiledPolicy, state: SubjectState) -> Mapping[str, str]:
+    """Return the dispositions by the rules they are about; one of another state of a rule covers nothing."""
+    return {
+        rule_id: one.disposition_id
+        for rule_id, one in state.suppressed.items()
+        if rule_sha256(policy.document, rule_id) == one.rule_sha256
+    }
 
 
 def _judged(shown: ShownCheck, checks: Iterable[Check]) -> ShownCheck:
@@ -270,7 +287,7 @@ def _counts(result: RuleResult) -> bool:
     return result.mode is RuleMode.ACTIVE and result.result is RuleOutcome.HIT
 
 
-def _shown(result: RuleResult) -> ShownRule:
+def _shown(result: RuleResult, disposition_id: str | None) -> ShownRule:
     return ShownRule(
         id=result.id,
         mode=result.mode,
@@ -281,6 +298,7 @@ def _shown(result: RuleResult) -> ShownRule:
             name: ShownInput(value=_plain(one.value), exact=one.exact) for name, one in result.inputs.items()
         },
         missing=result.missing,
+        suppressed_by=disposition_id if result.result is RuleOutcome.HIT else None,
     )
 
 

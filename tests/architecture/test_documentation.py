@@ -169,7 +169,7 @@ def cited() -> dict[str, str]:
     """Every number that code, tests or a page cites, with one file that does."""
     sources = [path for tree in ("app", "streams", "schemas") for path in (ROOT / tree).rglob("*.py")]
     sources += list((ROOT / "tests").rglob("*.py"))
-    sources += [ROOT / "SECURITY.md", ROOT / "tests" / "security" / "FINDINGS.md"]
+    sources += [DOCS / "threats.md", ROOT / "tests" / "security" / "FINDINGS.md"]
     found = {}
     for path in sources:
         for line in path.read_text(encoding="utf-8").splitlines():

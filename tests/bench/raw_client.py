@@ -60,16 +60,17 @@ class RawClient:
     token: str
     _free: deque[_Connection] = field(default_factory=deque)
 
-    async def post(self, body: bytes) -> int:
-        """Post the body and return the status.
+    async def post(self, body: bytes, idempotency: str | None = None) -> int:
+        """Post the body, under an Idempotency-Key if one is given, and return the status.
 
         Raises:
             ConnectionError: The server ended the connection without an answer.
         """
         parts = urlsplit(self.url)
+        named = "" if idempotency is None else f"Idempotency-Key: {idempotency}\r\n"
         head = (
             f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {self.token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"Content-Type: application/json\r\n{named}Content-Length: {len(body)}\r\n\r\n"
         )
         while self._free and self._free[0].ended:
             self._free.popleft()

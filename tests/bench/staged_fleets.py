@@ -15,6 +15,7 @@ from typing import Any, Final
 import psutil
 from aiohttp import ClientSession
 
+from schemas.ids import TenantId
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
 from tests.journeys.people import sign_in
@@ -109,6 +110,7 @@ class StagedFleet:
     key: str
     flow_id: str
     """A published flow."""
+    tenant_id: TenantId
     engines: Mapping[str, int] = field(default_factory=dict)
     """Process ids of Kafka and Cassandra."""
 
@@ -157,9 +159,8 @@ async def running_fleet(folder: Path, layout: str) -> AsyncIterator[StagedFleet]
             members.append(member)
         tenant_id, _, key = await make_tenant(folder, given=given)
         url = members[-1].said
-        yield StagedFleet(
-            layout, members, url, key, await _publish_flow(folder, url, tenant_id, given), engines
-        )
+        flow_id = await _publish_flow(folder, url, tenant_id, given)
+        yield StagedFleet(layout, members, url, key, flow_id, TenantId(tenant_id), engines)
 
 
 async def _publish_flow(folder: Path, url: str, tenant_id: str, given: Mapping[str, str]) -> str:

@@ -3,12 +3,13 @@
 import dataclasses
 import io
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, get_args, get_origin
 
 from hypothesis import strategies as st
 from kio.index import load_request_schema
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.primitive import i32, i32Timedelta, i64Timedelta
 
@@ -75,9 +76,17 @@ def _primitives(field: "dataclasses.Field[Any]") -> st.SearchStrategy[Any]:  # n
             return st.integers(-(2**31), 2**31 - 1).map(_duration).map(i32Timedelta.parse)
         case "timedelta_i64":
             return st.integers(-(2**40), 2**40).map(_duration).map(i64Timedelta.parse)
+        case "datetime_i64":
+            return st.integers(0, 2**40).map(_moment)
+        case "error_code":
+            return st.sampled_from(ErrorCode)
         case kafka_type:
             half = 1 << (INTEGERS[kafka_type] - 1)
             return st.integers(-half, half - 1)
+
+
+def _moment(number: int) -> datetime:
+    return datetime.fromtimestamp(number / 1000, UTC)
 
 
 def _duration(number: int) -> timedelta:

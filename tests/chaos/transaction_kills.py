@@ -1,193 +1,159 @@
-"""Kill a service under load of transactions, again and again, and compare every feature with what was sent.
+"""Kill worker, broker and backtest process at random under a load of transactions; every feature must fit.
 
-`python -m tests.chaos.transaction_kills --count 20000 --kills 20` runs `veristream up`, sends payments of
-many subjects on few devices, each until it is answered, and ends the service with SIGKILL in between. At the
-end one more payment for every subject and device must see each of the others once, and the deployment's own
-check of its invariants must find nothing.
+`python -m tests.chaos.transaction_kills --count 20000 --kills 20` runs a broker, a front and a worker on the
+embedded engines, with `--engines` on a Kafka and a Cassandra. At the end one more payment for every subject
+and device must see each of the others once, the published policy must change no decision of its own past,
+and the deployment's own check of its invariants must find nothing.
 """
 
 import argparse
 import asyncio
 import random
-import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
+import psutil
 
-from schemas.base import rfc3339
-from tests.journeys.service import Role, environment, make_tenant
+from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet
+from tests.chaos.load import Load, open_client
+from tests.chaos.payments import Payments
+from tests.chaos.sizes import patience
+from tests.chaos.verdict import check
+from tests.journeys.service import Role
 
-SUBJECTS: Final = 40
-DEVICES: Final = 5
-ANSWER_S: Final = 120
-"""How long a payment is sent again until it is answered."""
-
-POLICY: Final = """
-policy: transactions
-features:
-  - {name: own, metric: COUNT, window: 24h, key: subject_id}
-  - {name: on_device, metric: COUNT, window: 24h, key: device.id}
-  - {name: from_address, metric: COUNT, window: 24h, key: device.ip, where: {outcome: GO}}
-checks: []
-rules:
-  - id: seen
-    mode: SHADOW
-    when:
-      all:
-        - {feature: own, op: GTE, value: 0}
-        - {feature: on_device, op: GTE, value: 0}
-        - {feature: from_address, op: GTE, value: 0}
-    then: {decision: FLAG, reason: {code: POLICY_SEEN, message: seen}}
-"""
+BACKTEST_MODULE: Final = "app.composition.backtest_child"
+CHILD_S: Final = 120.0
+"""How long a worker may take to start the process of a backtest: it looks every 3 seconds."""
 
 
 @dataclass
-class Run:
-    """One deployment under load."""
+class KillRun:
+    """One deployment under load, whose processes die."""
 
-    directory: Path
-    client: ClientSession
+    fleet: Fleet
+    payments: Payments
+    worker: Role
     chance: random.Random
-    role: Role | None = None
-    key: str = ""
-    sent: Counter[str] = field(default_factory=Counter)
+    killed: Counter[str] = field(default_factory=Counter)
+    backtests: list[str] = field(default_factory=list)
+    """Those that lost their process, or their worker."""
 
-    async def start(self) -> None:
-        """Start the service, again after a kill."""
-        self.role = await Role.start(self.directory, "up", "--port", "0")
+    async def kill_worker(self) -> None:
+        """End the worker, and start another."""
+        await self.worker.kill()
+        self.worker = await self.fleet.worker()
 
-    async def kill(self) -> None:
-        """End the service at once."""
-        role = self.role
-        if role is not None:
-            role.process.send_signal(signal.SIGKILL)
-            await role.process.wait()
+    async def kill_broker(self) -> None:
+        """End the broker, and start it on what it wrote."""
+        await self.fleet.profile.kill_broker()
+        await self.fleet.profile.start_broker()
 
-    async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
-        """Ask the service that runs now."""
-        url = "" if self.role is None else self.role.url
-        headers = {"Authorization": f"Bearer {self.key}", **more.pop("headers", {})}
-        async with self.client.request(method, url + path, headers=headers, **more) as answer:
-            return answer.status, await answer.json(content_type=None)
+    async def kill_backtest(self) -> None:
+        """End the process of a backtest, which its worker starts again."""
+        child = await self._running_backtest()
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
 
-    async def pay(self, name: str, subject: int, device: int) -> dict[str, Any]:
-        """Send a payment until it is answered."""
-        body = {
-            "subject_id": f"user-{subject}",
-            "type": "PAYMENT",
-            "direction": "OUTBOUND",
-            "amount": {"value": "1.50", "currency": "EUR"},
-            "occurred_at": rfc3339(datetime.now(UTC)),
-            "device": {"id": f"device-{device}", "ip": f"192.0.2.{device}"},
-        }
-        async with asyncio.timeout(ANSWER_S):
+    async def kill_worker_of_backtest(self) -> None:
+        """End a worker that runs a backtest, which the next one takes up."""
+        await self._running_backtest()
+        await self.kill_worker()
+
+    async def _running_backtest(self) -> Any:
+        """Ask for a backtest, and return its process as soon as there is one."""
+        self.backtests.append(await self.payments.ask_backtest(datetime.now(UTC)))
+        find: Any = psutil.Process  # untyped
+        async with asyncio.timeout(patience(CHILD_S)):
             while True:
-                try:
-                    path, headers = "/v1/transactions", {"Idempotency-Key": name}
-                    status, answer = await self.ask("POST", path, json=body, headers=headers)
-                    if status in {200, 201}:
-                        self.sent.update((f"user-{subject}", f"device-{device}"))
-                        return dict(answer)
-                    assert status in {429, 503}, answer
-                except (ClientError, TimeoutError, OSError):
-                    pass
-                await asyncio.sleep(0.2)
+                for child in find(self.worker.process.pid).children():
+                    with suppress(psutil.NoSuchProcess):
+                        if BACKTEST_MODULE in child.cmdline():
+                            return child
+                await asyncio.sleep(0.05)
 
-    async def publish(self) -> None:
-        """Publish the policy that counts by device."""
-        headers = {"Content-Type": "application/yaml"}
-        path = "/v1/policies/transactions"
-        status, answer = await self.ask("PUT", f"{path}/draft", data=POLICY.encode(), headers=headers)
-        assert status == 200, answer
-        status, answer = await self.ask("POST", f"{path}/publish", json={})
-        assert status == 200, answer
-
-    async def load(self, first: int, count: int) -> None:
-        """Send payments, 24 at a time."""
-        places = asyncio.Semaphore(24)
-
-        async def one(number: int) -> None:
-            async with places:
-                subject, device = self.chance.randrange(SUBJECTS), self.chance.randrange(DEVICES)
-                await self.pay(f"order-{number}", subject, device)
-
-        await asyncio.gather(*(one(number) for number in range(first, first + count)))
-
-    async def wrong(self) -> list[str]:
-        """Return what a further payment of every subject and device sees otherwise than it was sent."""
+    async def check_backtests(self) -> list[str]:
+        """Return the interrupted backtests that did not end as if nobody had killed them."""
         found = []
-        for number in range(max(SUBJECTS, DEVICES)):
-            subject, device = number % SUBJECTS, number % DEVICES
-            expected = self.sent[f"user-{subject}"], *(self.sent[f"device-{device}"],) * 2
-            await asyncio.sleep(0.01)  # so that it occurs later than the others
-            answer = await self.pay(f"probe-{number}", subject, device)
-            inputs = answer["rules"][0]["inputs"]
-            seen = tuple(inputs[name]["value"] for name in ("own", "on_device", "from_address"))
-            if seen != expected:
-                found.append(f"user-{subject} on device-{device}: {seen}, sent {expected}")
+        for backtest_id in self.backtests:
+            shown = await self.payments.backtest(backtest_id)
+            again = await self.payments.ask_backtest(datetime.fromisoformat(shown["to"]))
+            result = (await self.payments.backtest(again))["result"]
+            if shown["status"] != "DONE" or shown["result"] != result or result["changed"]:
+                found.append(f"{shown}, again: {result}")
         return found
 
-    async def violations(self) -> list[str]:
-        """Return what the deployment's own check of its invariants finds."""
-        url = "" if self.role is None else self.role.url
-        doctor = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "app", "doctor", "--invariants", "--json", "--url", url,
-            "--data-dir", str(self.directory), stdout=asyncio.subprocess.PIPE, env=environment(),
-        )  # fmt: skip
-        printed, _ = await doctor.communicate()
-        return [] if doctor.returncode == 0 else [printed.decode()]
+
+Kill = Callable[[KillRun], Awaitable[None]]
+
+VICTIMS: Final[Mapping[str, Kill]] = {
+    "worker": KillRun.kill_worker,
+    "broker": KillRun.kill_broker,
+    "backtest": KillRun.kill_backtest,
+    "worker of a backtest": KillRun.kill_worker_of_backtest,
+}
+"""What dies, each with how: the first kills take one of each in this order, the others any."""
 
 
-@asynccontextmanager
-async def running(seed: int) -> AsyncIterator[Run]:
-    """Run a deployment in a folder of its own."""
-    with TemporaryDirectory() as folder:
-        async with ClientSession(timeout=ClientTimeout(total=30)) as client:
-            run = Run(Path(folder) / "data", client, random.Random(seed))
-            await run.start()
-            try:
-                _, run.key, _ = await make_tenant(run.directory)
-                yield run
-            finally:
-                await run.kill()
+async def kill_under_load(
+    folder: Path, profile: Profile, count: int, kills: int, chance: random.Random
+) -> tuple[Counter[str], list[str]]:
+    """Return what was killed, and what was counted or backtested otherwise than once."""
+    async with running_fleet(folder, profile) as fleet, open_client() as client:
+        front, worker = await fleet.front(), await fleet.worker()
+        payments = Payments(client, front.url, fleet.live_key, chance)
+        run = KillRun(fleet, payments, worker, chance)
+        await payments.publish()
+        verifications = Load(client, front.url, fleet.test_key, 4)
+        await verifications.post_all()  # for what the check looks at beside transactions
+        sending = asyncio.create_task(payments.pay_often(0, count))
+        for number in range(kills):
+            await payments.until_paid(count * (number + 1) // (kills + 2))
+            await _kill(run, number)
+        await sending
+        await verifications.settle_all()
+        wrong = [*await run.check_backtests(), *await payments.miscounted()]
+        await check(fleet)
+        return run.killed, wrong
 
 
-async def kill_under_load(count: int, kills: int, seed: int) -> list[str]:
-    """Return what was counted otherwise than once, and the violations of invariants."""
-    async with running(seed) as run:
-        await run.publish()
-        for part in range(kills + 1):
-            size = count // (kills + 1)
-            load = asyncio.create_task(run.load(part * size, size))
-            if part < kills:
-                await asyncio.wait({load}, timeout=run.chance.uniform(0.5, 5))
-                await run.kill()
-                await run.start()
-            await load
-            print(f"part {part + 1} of {kills + 1}: {sum(run.sent.values()) // 2} answered", flush=True)  # noqa: T201
-        wrong = await run.wrong()
-        return [*wrong, *await run.violations()]
+async def _kill(run: KillRun, number: int) -> None:
+    names = list(VICTIMS)
+    name = names[number] if number < len(names) else run.chance.choice(names)
+    await VICTIMS[name](run)
+    run.killed[name] += 1
+    sys.stdout.write(f"killed {name}; {len(run.payments.ids)} answered\n")
+    sys.stdout.flush()
 
 
-def main() -> int:
+async def main(count: int, kills: int, seed: int, *, engines: bool) -> int:
     """Run it once; the exit status says whether everything was counted once."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20_000)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    wrong = asyncio.run(kill_under_load(given.count, given.kills, given.seed))
-    print(f"transactions={given.count} kills={given.kills} wrong={len(wrong)}", *wrong, sep="\n")  # noqa: T201
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
+        profile: Profile = Embedded(folder / "data")
+        if engines:
+            from tests.chaos.engines_profile import Engines  # noqa: PLC0415 - needs Java
+            from tests.engines.cassandra_server import CassandraServer  # noqa: PLC0415
+
+            cassandra = await stack.enter_async_context(CassandraServer(folder / "cassandra"))
+            profile = Engines(folder / "data", cassandra)
+        killed, wrong = await kill_under_load(folder / "data", profile, count, kills, random.Random(seed))
+    sys.stdout.write(f"transactions={count} killed={dict(killed)} wrong={len(wrong)}\n")
+    sys.stdout.writelines(f"{one}\n" for one in wrong)
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engines", action="store_true", help="on Kafka and Cassandra; needs Java")
+    given = parser.parse_args()
+    sys.exit(asyncio.run(main(given.count, given.kills, given.seed, engines=given.engines)))

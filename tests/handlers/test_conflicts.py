@@ -19,6 +19,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Committed
+from streams.reviews.dispositions import CaseDispositions
 from streams.reviews.handler import ChangeCase
 from streams.sessions.handler import ChangeSession
 from streams.verification.policy import VerificationPolicy
@@ -28,6 +29,7 @@ from tests.builders import ACME, build_command
 from tests.handlers.session_stage import FLOW, SESSION, SessionStage
 from tests.handlers.verification_stage import DictState
 from tests.handlers.webhook_stage import WebhookStage, open_stage
+from tests.http.support import HASHES, SCREENING
 
 FOR_EVER = 1_000
 """Commits after which the journal takes a change, so that a handler without a bound ends too."""
@@ -99,7 +101,7 @@ class Contest:
 
         change = ChangeCase(
             self.stores, VerificationPolicy(), settings, lambda: self.stage.now, self.memory,
-            self.stage.announcer, self.pause,
+            self.stage.announcer, CaseDispositions(self.stores, SCREENING, HASHES), self.pause,
         )  # fmt: skip
         command = OpenAppeal(
             tenant_id=ACME, review_case_id=CASE, actor=ADA, requested_at=self.stage.now,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from typing_extensions import override
 
 from app.adapters.files.data_dir import LISTS_FOLDER
 from app.adapters.files.list_snapshots import ListSnapshots, SnapshotDamaged
-from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.memory.stores import MemoryRecords, Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
 from app.cli.main import app
 from app.composition.stores import new_id
@@ -21,20 +22,31 @@ from app.lists.downloading import download
 from app.lists.loading import GuardRefused, LoadRefused, load_list
 from app.lists.publishers import ADDRESSES
 from app.lists.publishing import PublishList
+from app.lists.readiness import ListsProbe
 from app.lists.updating import ListUpdates
 from schemas.audit import Actor
 from schemas.enums import ActorType, CheckKind
 from schemas.ids import PLATFORM, TenantId
 from schemas.lists import SANDBOX, EntityKind
+from schemas.problems import StoreUnavailable
 from schemas.screenings import CheckResultKind, ErrorCause, ScreeningTarget
 from schemas.tenant_lists import ListChanged
 from streams.lists.screening import ListScreening
 from streams.lists.storage import ListStorage
+from streams.ports.records import Record, RecordKind
 from streams.ports.screening import ScreeningOptions
 from tests.journeys.service import begin_deployment
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
 MOST_WAIT_S = 60
+
+
+class Away(MemoryRecords):
+    """A store that cannot be read."""
+
+    @override
+    async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
+        raise StoreUnavailable("away")
 
 
 def published(folder: Path, count: int, name: str = "Zafar", topic: str = "sanction") -> Path:
@@ -208,7 +220,9 @@ async def test_a_machine_copies_what_another_one_loaded_and_keeps_it_whole(tmp_p
             await publish("un", [published(tmp_path, 50)], Actor(actor_type=ActorType.OPERATOR))
         loaded = served.lists.current[None, "un"]
         assert await served.probe() is None
+        shown = ListsProbe(served, lambda: NOW + timedelta(hours=2)).shown()
 
+    assert shown == {"lists": {"un": {"version": stored.version, "age_s": 7_200}}}
     assert stored.parts > 1
     assert (loaded.version, len(loaded.index)) == (stored.version, 1_500)
     assert list(second.entries(second.current()["un"])) == list(first.entries(first.current()["un"]))
@@ -231,11 +245,26 @@ async def test_nobody_is_clear_of_a_list_that_is_damaged_on_this_machine(tmp_pat
             CheckKind.SANCTIONS, target, ScreeningOptions(), tenant_id=tenant_id, livemode=True
         )
         cause = await served.probe()
+        shown = ListsProbe(served, lambda: NOW).shown()["lists"]
 
+    assert (shown["un"], shown["eu_fsf"]["age_s"]) == (None, 0)
     assert cause == "cannot be read: un; load it again"
 
     assert (answer.result, answer.causes) == (CheckResultKind.ERROR, (ErrorCause.LIST_MISSING,))
     assert set(answer.list_versions) == {"eu_fsf"}
+
+
+async def test_it_is_not_ready_before_it_was_read_which_lists_there_are(tmp_path: Path) -> None:
+    stores = open_memory_stores(RootKey(b"r" * 32), Shelves())
+    storage = ListStorage(stores.records, stores.journal, stores.vault)
+    away = ListStorage(Away(Shelves()), stores.journal, stores.vault)
+    served = serving.DeploymentLists(ListSnapshots(tmp_path), lambda: NOW, away, whole=True)
+
+    await served.start()
+    assert await served.probe() == "which there are could not be read from the store yet"
+    served = serving.DeploymentLists(ListSnapshots(tmp_path), lambda: NOW, storage, whole=True)
+    await served.start()
+    assert await served.probe() is None
 
 
 async def test_lists_that_are_due_are_updated_and_a_refused_one_keeps_no_other_back(tmp_path: Path) -> None:

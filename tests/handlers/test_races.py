@@ -19,6 +19,7 @@ from streams.aggregate import retry_conflicts
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports.records import RecordKind
+from streams.reviews.dispositions import CaseDispositions
 from streams.reviews.handler import ChangeCase
 from streams.tenants.settings import read_settings
 from streams.verification.policy import VerificationPolicy
@@ -26,7 +27,7 @@ from tests.builders import ACME
 from tests.contracts.adapters import Opened
 from tests.handlers.people_stage import staged
 from tests.http.session_steps import draft_flow
-from tests.http.support import TEST, Front, Memory, Silence, build_body, now, open_front
+from tests.http.support import HASHES, SCREENING, TEST, Front, Memory, Silence, build_body, now, open_front
 
 SUBJECT = SubjectId("sim:review:FACE_MATCH_UNCERTAIN")
 CONCLUDING = 50
@@ -67,7 +68,7 @@ async def test_of_fifty_who_conclude_one_case_at_once_one_does(front: Front) -> 
         )  # fmt: skip
         change = ChangeCase(
             stores, VerificationPolicy(), lambda tenant: read_settings(stores.records, tenant), now, Memory(),
-            Silence(),
+            Silence(), CaseDispositions(stores, SCREENING, HASHES),
         )  # fmt: skip
         return await change(CaseCommand(command))
 

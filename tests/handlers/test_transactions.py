@@ -11,6 +11,7 @@ import pytest
 
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
+from app.composition.transactions import PoliciesProbe
 from schemas.enums import DecisionOutcome
 from schemas.ids import KeyId, SubjectId
 from schemas.problems import Refused
@@ -28,6 +29,7 @@ from streams.ports.records import RecordKind
 from streams.ports.stores import Stores
 from streams.privacy.subject_ids import seal_subject_id
 from streams.transactions.checks import Checks
+from streams.transactions.counters import TransactionCounters
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicy
@@ -73,6 +75,9 @@ class Stage:
     table: Memory = field(default_factory=Memory)
     keyed_table: Memory = field(default_factory=Memory)
     at: datetime = START
+    loads: bool = True
+    """Whether the published text loads."""
+    counters: TransactionCounters = field(default_factory=TransactionCounters)
 
     def handler(self) -> ScreenTransactions:
         """A worker's use case."""
@@ -82,7 +87,7 @@ class Stage:
 
         async def policy(tenant_id: str) -> PublishedPolicy:
             assert tenant_id == ACME
-            return PublishedPolicy(3, "0" * 64, compiled)
+            return PublishedPolicy(3, "0" * 64, compiled if self.loads else None)
 
         async def settings(_tenant_id: str) -> TenantSettings:
             return self.settings
@@ -98,6 +103,7 @@ class Stage:
             self.table,
             Silence(),
             keyed_features(self.stores, HASHES, lambda: self.at, self.keyed_table),
+            counters=self.counters,
         )
 
     async def command(self, key: str, subject: str = "user-1", **changes: Any) -> ScreenTransaction:
@@ -276,3 +282,19 @@ async def test_an_ended_stream_stays_ended_and_others_go_on() -> None:
     assert later.transaction.decision is DecisionOutcome.BLOCK
     assert [reason.code for reason in later.transaction.reasons] == ["STREAM_ENDED"]
     assert other.transaction.decision is DecisionOutcome.ALLOW
+
+
+async def test_g111_a_policy_that_loads_no_more_holds_the_money_and_is_counted_on_readyz() -> None:
+    stage = Stage(loads=False)
+    probe = PoliciesProbe(stage.counters)
+    command = await stage.command("one")
+    await stage.carry_out(command)
+    record = await stage.stores.records.get(ACME, RecordKind.TRANSACTION, command.transaction_id)
+    transaction = StoredTransaction.from_bytes(record.body).transaction
+
+    assert transaction.decision is DecisionOutcome.HOLD
+    assert [reason.code for reason in transaction.reasons] == ["POLICY_UNAVAILABLE"]
+    assert (await probe(), probe.shown()) == (None, {"unavailable": 1})
+    stage.loads = True
+    await stage.carry_out(await stage.command("two"))
+    assert probe.shown() == {"unavailable": 0}

@@ -86,6 +86,7 @@ from streams.ports.stores import Stores, WorkingState
 from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
 from streams.reviewers.members import reviewer_record
+from streams.reviews.dispositions import CaseDispositions
 from streams.reviews.handler import ChangeCase
 from streams.runtime.producer import Outgoing
 from streams.runtime.tables import partition_of
@@ -433,11 +434,11 @@ class Log:
         self.records: list[Outgoing] = []
         self.failing: Exception | None = None
 
-    async def write(self, record: Outgoing) -> None:
-        """Keep it."""
+    async def write(self, *records: Outgoing) -> None:
+        """Keep them."""
         if self.failing is not None:
             raise self.failing
-        self.records.append(record)
+        self.records += records
 
 
 class Sending:
@@ -546,9 +547,10 @@ def _handlers(
     )
     sessions = ChangeSession(stores, clock, Memory(), Silence(), sending.hand)
     catalogue = Catalogue(stores.records, stores.journal.commit, now)
+    screening = ListScreening(lists, clock)
     cases = ChangeCase(
         stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,
-        Memory(), Silence(),
+        Memory(), Silence(), CaseDispositions(stores, screening, HASHES),
     )  # fmt: skip
     policies = ChangePolicy(
         stores,
@@ -559,7 +561,6 @@ def _handlers(
     )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     dispositions = StoredDispositions(stores.records, HASHES, clock)
-    screening = ListScreening(lists, clock)
     screen = ScreenTransactions(
         stores, HASHES, StoredPolicies(stores.records),
         Checks(
@@ -570,9 +571,13 @@ def _handlers(
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
         keyed_features(stores, HASHES, clock),
         lists=lists,
+        suppressions=dispositions,
     )  # fmt: skip
     names = ScreenNamesOnce(stores, screening, dispositions, clock, Silence())
-    dispose = CreateDispositions(stores, screening, HASHES, stores.journal.commit, clock)
+    dispose = CreateDispositions(
+        stores, screening, HASHES, stores.journal.commit, clock,
+        lambda tenant_id: read_settings(stores.records, tenant_id),
+    )  # fmt: skip
     return {
         Topic.SCREENING_COMMANDS: lambda command: (
             names(command) if isinstance(command, ScreenNames) else dispose(command)

@@ -89,7 +89,9 @@ async def use_every_operation(office: Office) -> None:
         "kind": "LIST_MATCH", "counterparty_id": "x", "list": "sandbox", "entity_id": "sandbox-1",
         "expires_at": rfc3339(now() + timedelta(days=1)), "note": "x", "livemode": False,
     }  # fmt: skip
+    await did(owner, "PATCH", f"{CONTROL}/settings", json={"four_eyes": "CRITICAL"})
     made = await did(owner, "POST", f"{CONTROL}/dispositions", json=judged)
+    await did(await front.sign_in(), "POST", f"{CONTROL}/dispositions/{made['disposition_id']}/approve")
     await did(owner, "DELETE", f"{CONTROL}/dispositions/{made['disposition_id']}")
     await use_erasures(front, owner)
 
@@ -230,7 +232,9 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     await did(owner, "PATCH", f"{CONTROL}/settings", json={"four_eyes": "NEVER"})
     asked = {"outcome": "REQUEST_INPUT", "note": "x", "flow_id": flow_id}
     await did(owner, "POST", f"{fourth}/conclude", json=asked)
-    await did(lead, "POST", f"{second}/conclude", json=approve)
+    until = rfc3339(now() + timedelta(days=1))
+    match = {"list": "sandbox", "entity_id": "sandbox-1", "expires_at": until}
+    await did(lead, "POST", f"{second}/conclude", json={**approve, "dispositions": [match]})
     await did(lead, "POST", f"{second}/reopen", json={"note": "x"})
     settled = await done(front, "POST", PATH, json=build_body("sim:reject:DOCUMENT_EXPIRED"))
     appeal = f"{CONTROL}/verifications/{settled['verification_id']}/appeal"

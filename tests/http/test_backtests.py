@@ -13,7 +13,14 @@ from schemas.base import rfc3339
 from streams.backtests.past import PastTransaction, StoredSpan, in_order
 from streams.backtests.records import load_text
 from streams.backtests.replaying import Replay, Tell
-from streams.backtests.runner import CLAIM, BacktestFailed, BacktestRunner
+from streams.backtests.runner import (
+    CLAIM,
+    STARTS,
+    BacktestFailed,
+    BacktestInterrupted,
+    BacktestProcess,
+    BacktestRunner,
+)
 from streams.policies.compiling import compile_policy
 from streams.policies.loading import load
 from streams.ports.records import RecordKind
@@ -243,6 +250,30 @@ async def test_a_backtest_that_cannot_be_run_says_why(front: Front, lead: Signed
     shown = (await front.ask("GET", path)).json
     assert (shown["status"], shown["failure"]) == ("FAILED", "its process ended with status -9 after RUNNING")
     assert not await runner_of(front, process=fail).run_next()
+
+
+async def test_a_process_that_is_killed_is_started_again_a_few_times(front: Front, lead: SignedIn) -> None:
+    await put(lead, STRICTER)
+    starts = list[StoredBacktest]()
+
+    def killed(times: int) -> BacktestProcess:
+        async def run(job: StoredBacktest, tell: Tell) -> BacktestResult:
+            starts.append(job)
+            if len(starts) <= times:
+                raise BacktestInterrupted("its process ended with status -9")
+            return await runner_of(front).process(job, tell)
+
+        return run
+
+    statuses = []
+    for times in (STARTS - 1, STARTS):
+        starts.clear()
+        path = f"{BACKTESTS}/{(await ask(front, draft=True))['backtest_id']}"
+        assert await runner_of(front, process=killed(times), progress_s=0.01).run_next()
+        statuses.append((await front.ask("GET", path)).json["status"])
+
+    assert statuses == ["DONE", "FAILED"]
+    assert len(starts) == STARTS
 
 
 async def test_the_same_key_asks_for_one_backtest_of_the_text_as_it_was(front: Front, lead: SignedIn) -> None:

@@ -126,7 +126,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 def creating(front: Front) -> list[Endpoint]:
-    """Every route that can answer 201, but those that replace what their path names: they need no key."""
+    """Every route that can answer 201, but those of lists, which tests/http/test_*_lists.py try."""
     endpoints = endpoints_of(front.ports, front.settings, BodyBudget(1))
     return [one for one in endpoints if one.method != "PUT" and HTTPStatus.CREATED in one.answers]
 

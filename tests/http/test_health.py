@@ -64,6 +64,30 @@ async def test_it_is_ready_when_every_dependency_is_up() -> None:
     assert response.json["dependencies"] == {"store": {"status": "up"}, "broker": {"status": "up"}}
 
 
+class Lists:
+    """The probe of a process that serves one list and cannot build another."""
+
+    async def __call__(self) -> str | None:
+        """Which one cannot be built."""
+        return "cannot be read: un; load it again"
+
+    def shown(self) -> dict[str, Any]:
+        """What is served."""
+        return {"lists": {"eu_fsf": {"version": "2026-11-20#0a1b2c3d", "age_s": 60}, "un": None}}
+
+
+async def test_g134_it_names_each_list_with_version_and_age() -> None:
+    async with open_front(probes={"store": up, "lists": Lists()}) as front:
+        response = await front.ask("GET", "/readyz", None)
+
+    assert response.status == 503
+    assert response.json["dependencies"]["lists"] == {
+        "status": "down",
+        "cause": "cannot be read: un; load it again",
+        "lists": {"eu_fsf": {"version": "2026-11-20#0a1b2c3d", "age_s": 60}, "un": None},
+    }
+
+
 @pytest.mark.parametrize(("probe", "cause"), [(down, "connection refused"), (hangs, LATE)])
 async def test_it_is_not_ready_while_one_is_down_and_says_which(probe: object, cause: str) -> None:
     probes = {"store": up, "broker": probe}

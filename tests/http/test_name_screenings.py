@@ -152,6 +152,7 @@ async def test_strange_names_are_answered(front: Front, name: str) -> None:
         ({"queries": [CLEAN], "limit": 51}, "/limit"),
         ({"queries": [CLEAN], "limit": True}, "/limit"),
         ({"queries": [CLEAN], "monitor": True}, "/monitor"),
+        ({"queries": [CLEAN], "monitor": "yes", "subject_id": SUBJECT}, "/monitor"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

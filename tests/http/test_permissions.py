@@ -65,6 +65,7 @@ GET    /v1/name-screenings                                      key:screenings:r
 GET    /v1/name-screenings/{screening_id}                       key:screenings:read person:SCREENINGS_READ                   404
 POST   /v1/control/dispositions                                 person:CASES_CONCLUDE                                        422
 GET    /v1/control/dispositions                                 person:SCREENINGS_READ                                       200
+POST   /v1/control/dispositions/{disposition_id}/approve        person:CASES_CONCLUDE                                        404
 DELETE /v1/control/dispositions/{disposition_id}                person:CASES_CONCLUDE                                        404
 POST   /v1/wallet-assessments                                   key:wallets:write                                            422
 POST   /v1/wallet-assessments/batch                             key:wallets:write                                            422

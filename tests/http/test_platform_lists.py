@@ -51,6 +51,21 @@ async def test_a_published_list_is_loaded_and_every_tenant_can_read_it(front: Fr
     assert [row["action"] for row in trail] == ["list.updated", "list.updated"]
 
 
+async def test_g2_a_key_loads_a_file_once(front: Front) -> None:
+    async def keyed(body: bytes, key: str = "one") -> Response:
+        headers = {"Idempotency-Key": key}
+        return await front.ask("PUT", f"{PATH}/un_sc_sanctions", TOKEN, data=body, headers=headers)
+
+    first = await keyed(published(100))
+    await load(front, published(101))
+    again, other = await keyed(published(100)), await keyed(published(99))
+
+    assert (first.status, again.status, again.body) == (201, 200, first.body)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert (other.status, other.json["code"]) == (422, "IDEMPOTENCY_KEY_REUSED")
+    assert (await front.ask("GET", PATH, TOKEN)).json["lists"][0]["entries"] == 101
+
+
 @pytest.mark.parametrize(
     ("body", "query", "status", "code"),
     [

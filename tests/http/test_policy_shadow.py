@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import pytest
 
+from streams.policies.storage import load_policy
+from tests.builders import ACME
 from tests.http.support import BARE, LIVE, TEST, Front, SignedIn, open_front
 from tests.http.test_policies import PATH, YAML, actions, publish, put
 from tests.http.test_transactions import payment, screen
@@ -127,6 +129,33 @@ async def test_a_shadow_is_the_text_as_it_was_and_the_same_text_begins_no_new_re
     assert (await lead.ask("GET", PATH)).json["shadow"] is None
     assert (await lead.ask("GET", SHADOW)).code == "NOT_FOUND"
     assert (await actions(lead)).count("policy.shadowed") == 3
+
+
+async def test_a_shadow_counts_by_devices_though_the_published_text_does_not(
+    front: Front, lead: SignedIn
+) -> None:
+    """A name that both texts use for two features stays two features."""
+    by_device = (
+        STRICTER.replace(b"name: payments, metric: COUNT, window: 24h, key: subject_id",
+                         b"name: spent_24h, metric: COUNT, window: 24h, key: device.id")
+        .replace(b"feature: payments", b"feature: spent_24h")
+    )  # fmt: skip
+    await put(lead, by_device)
+    await shadow(lead, draft=True)
+    shown = [
+        await pay(front, n, "10", subject_id=f"user-{n}", device={"id": device})
+        for n, device in enumerate(("one", "one", "two"))
+    ]
+    counted = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
+    await put(lead, STRICTER)
+    await publish(lead)
+    published = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
+    await lead.ask("DELETE", SHADOW)
+    after = (await load_policy(front.stores.records, ACME, "transactions")).stored.counted.since
+
+    assert [one["shadow"]["decision"] for one in shown] == ["ALLOW", "BLOCK", "ALLOW"]
+    assert [one["decision"] for one in shown] == ["ALLOW"] * 3
+    assert (list(counted), list(published), list(after)) == (["device.id"], ["device.id"], [])
 
 
 async def test_what_cannot_run_beside_is_refused(front: Front, lead: SignedIn) -> None:

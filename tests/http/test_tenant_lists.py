@@ -399,3 +399,38 @@ async def test_keys_and_members_need_their_rights(front: Front) -> None:
     assert (await reviewer.ask("GET", PATH)).status == 200
     refused = await reviewer.ask("PUT", f"{PATH}/mine?kind=NAMES", json={"entries": []})
     assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
+
+
+async def test_g2_a_key_changes_a_list_once_whatever_became_of_it_since(front: Front) -> None:
+    one, two = {"Idempotency-Key": "one"}, {"Idempotency-Key": "two"}
+    first = await put(front, "codes", {"value": "A"}, query="kind=VALUES", headers=one)
+    changed = await front.ask("PATCH", f"{PATH}/codes", json={"add": [{"value": "B"}]}, headers=two)
+    await put(front, "codes", {"value": "C"}, query="kind=VALUES")
+    again = await put(front, "codes", {"value": "A"}, query="kind=VALUES", headers=one)
+    repeated = await front.ask("PATCH", f"{PATH}/codes", json={"add": [{"value": "B"}]}, headers=two)
+
+    assert (first.status, changed.status) == (201, 200)
+    assert [(one.status, one.headers.get("Idempotent-Replayed")) for one in (again, repeated)] == [
+        (200, "true")
+    ] * 2
+    assert [again.body, repeated.body] == [first.body, changed.body]
+    assert await rows(front, "codes") == [{"value": "C"}]
+    for other in (
+        await put(front, "codes", {"value": "Z"}, query="kind=VALUES", headers=one),
+        await put(front, "codes", {"value": "A"}, query="kind=VALUES&category=x", headers=one),
+        await front.ask("PATCH", f"{PATH}/codes", json={"remove": ["B"]}, headers=two),
+    ):
+        assert (other.status, other.json["code"]) == (422, "IDEMPOTENCY_KEY_REUSED")
+    bad = await put(front, "codes", {"value": "A"}, query="kind=VALUES", headers={"Idempotency-Key": "é"})
+    assert bad.json["code"] == "IDEMPOTENCY_KEY_INVALID"
+    elsewhere = await put(front, "others", {"value": "A"}, query="kind=VALUES", headers=one)
+    assert elsewhere.status == 201
+
+
+async def test_g2_of_many_requests_with_one_key_one_changes_the_list(front: Front) -> None:
+    await put(front, "codes", {"value": "A"}, query="kind=VALUES")
+    sent: dict[str, Any] = {"json": {"add": [{"value": "B"}]}, "headers": {"Idempotency-Key": "one"}}
+    answers = await asyncio.gather(*(front.ask("PATCH", f"{PATH}/codes", **sent) for _ in range(8)))
+
+    assert {one.body for one in answers} == {answers[0].body}
+    assert sum("Idempotent-Replayed" not in one.headers for one in answers) == 1

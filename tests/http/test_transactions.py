@@ -64,6 +64,10 @@ async def test_a_quiet_payment_is_allowed_with_every_rule_shown(front: Front) ->
     assert (shown["decision"], shown["reasons"], shown["review_status"]) == ("ALLOW", [], "NOT_REQUIRED")
     assert shown["policy"]["name"] == "transactions"
     assert shown["rules"][0]["inputs"] == {"transactions_15m": {"value": 0, "exact": True}}
+    skipped = {rule["id"]: rule for rule in shown["rules"]}["far_above_average"]
+    assert skipped["inputs"]["base_amount"] == {"value": None, "exact": True}
+    read = await front.ask("GET", f"{PATH}/{shown['transaction_id']}")
+    assert read.json["rules"] == shown["rules"]
     assert answer.headers["Location"] == f"{PATH}/{shown['transaction_id']}"
 
 
@@ -98,6 +102,19 @@ async def test_the_same_key_gets_the_first_answer_byte_for_byte_and_counts_once(
     assert {(answer.status, answer.body) for answer in answers} == {(200, first.body)}
     assert {answer.headers["Idempotent-Replayed"] for answer in answers} == {"true"}
     assert following.json["rules"][0]["inputs"]["transactions_15m"]["value"] == 1
+
+
+async def test_fifty_at_once_with_one_key_are_one_transaction_whatever_else_they_send(front: Front) -> None:
+    same, other = payment(), payment(amount={"value": "16.00", "currency": "EUR"})
+    answers = await asyncio.gather(*(screen(front, "order-1", other if n % 5 else same) for n in range(50)))
+    after = await screen(front, "order-2")
+
+    first = next(one for one in answers if one.status == 201)
+    assert sum(one.status == 201 for one in answers) == 1
+    assert {one.body for one in answers if one.status == 200} == {first.body}
+    refused = {one.json["code"] for one in answers if one.status not in {200, 201}}
+    assert refused == {"IDEMPOTENCY_KEY_REUSED"}
+    assert after.json["rules"][0]["inputs"]["transactions_15m"]["value"] == 1
 
 
 async def test_the_same_key_with_another_body_is_refused_and_counts_nothing(front: Front) -> None:

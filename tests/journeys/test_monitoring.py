@@ -131,6 +131,8 @@ async def test_status_shows_a_running_service_at_one_look(service: Service) -> N
     assert set(found["waiting"]) == {"events", "audit_chains", "dead_letters"}
     assert found["oldest_command_s"]["idv.verifications.commands.v1"] >= 0
     assert found["disk_used_bytes"]["store"] > 0
+    assert isinstance(found["lists"], dict)
+    assert "lists.none_loaded" in service.role.log.read_text()
 
 
 async def test_status_shows_that_no_command_waits_once_the_last_is_acknowledged(service: Service) -> None:

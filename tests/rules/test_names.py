@@ -143,6 +143,18 @@ def test_a_hostile_name_is_answered_on_a_list_of_hostile_names(name: str, kind: 
     assert {one.match.name for one in found} >= ({name} if analyse(name, kind).words else set())
 
 
+def test_one_entity_of_ten_thousand_names_is_found_by_each_and_hides_no_other() -> None:
+    names = tuple(f"Bel{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}or {n} Quandil" for n in range(10_000))
+    many = NameEntry(entity_id="many", kind=EntityKind.PERSON, names=names)
+    other = NameEntry(entity_id="other", kind=EntityKind.PERSON, names=("Zoltan Karaveli",))
+    index = NameIndex([many, other])
+
+    for name, entity_id in ((names[0], "many"), (names[-1], "many"), ("Zoltan Karaveli", "other")):
+        target = ScreeningTarget(kind=EntityKind.PERSON, name=name)
+        found = find_matches(target, index, "mine", Thresholds())
+        assert [one.match.entity_id for one in found][:1] == [entity_id]
+
+
 @given(text=st.text(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_normal_words_are_their_own_normal_form(text: str) -> None:

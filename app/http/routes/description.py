@@ -12,10 +12,11 @@ from app.http.asyncapi import describe_decisions
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.openapi import describe
 from app.http.responses import json_answer
+from app.http.routes.documentation import DocumentationRoutes, documentation_endpoints
 
 
 def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endpoint, ...]:
-    """Return the routes and the one that describes them all, including itself.
+    """Return the routes, the one that describes them all, and the pages that show the description.
 
     The document is made when it is first asked for, in a thread: a start needs none.
     """
@@ -37,7 +38,7 @@ def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endp
         answers={HTTPStatus.OK: Answer("An OpenAPI 3.1 document.", {"type": "object"})},
     )
     everything = (*endpoints, endpoint)
-    return everything
+    return (*documentation_endpoints(DocumentationRoutes(document)), *everything)
 
 
 def asyncapi_endpoints() -> tuple[Endpoint, ...]:

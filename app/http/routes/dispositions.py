@@ -1,4 +1,4 @@
-"""`/v1/control/dispositions`: judge that a match is none, list the judgements, end one (G120)."""
+"""`/v1/control/dispositions`: judge that a match or a rule does not concern somebody, and end that (G120)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from schemas.ids import DispositionId, SubjectId
 from schemas.people import Permission
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
-from streams.dispositions.handler import DeleteDispositions
+from streams.dispositions.ending import ChangeDispositions
 from streams.dispositions.records import by_counterparty, by_subject_key, shown
 from streams.ports.records import Record, RecordKind
 from streams.verification.records import Index, by_mode
@@ -50,14 +50,14 @@ class DispositionRoutes:
     cursors: Cursors
 
     async def create(self, call: Call) -> web.Response:
-        """Judge a match; a replayed key answers 200 with the first result."""
+        """Judge a match or a rule; a replayed key answers 200 with the first result."""
         body = await self.bodies.read(call, DispositionRequest)
         named = name_created(
             "dsp", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=body.livemode
         )
         about = DispositionId(named.id)
         made = await self.ports.dispositions.submit(body, call.tenant_id, call.actor, about)
-        answer = await self._whole(made.record)
+        answer = await self._whole(made.record, made.record.first_body)
         if made.replayed:
             return json_answer(answer, headers={REPLAYED: "true"})
         return json_answer(answer, HTTPStatus.CREATED)
@@ -83,10 +83,18 @@ class DispositionRoutes:
         return json_list("dispositions", rows, self.cursors.write_next(listed.following, scope))
 
     async def delete(self, call: Call) -> web.Response:
-        """Let the match count again; a disposition that has ended stays as it is."""
-        ends = DeleteDispositions(self.ports.stores.records, self.ports.commit, self.ports.clock)
-        await ends(call.tenant_id, call.path_value("disposition_id"), call.actor)
+        """Let it count again; a disposition that has ended stays as it is."""
+        await self._changes.delete(call.tenant_id, call.path_value("disposition_id"), call.actor)
         return web.Response(status=HTTPStatus.NO_CONTENT)
+
+    async def approve(self, call: Call) -> web.Response:
+        """Agree to a disposition as a second person; it counts from now on."""
+        record = await self._changes.approve(call.tenant_id, call.path_value("disposition_id"), call.actor)
+        return json_answer(await self._whole(record))
+
+    @property
+    def _changes(self) -> ChangeDispositions:
+        return ChangeDispositions(self.ports.stores.records, self.ports.commit, self.ports.clock)
 
     def _index(self, call: Call, subject: str | None, counterparty: str | None, *, livemode: bool) -> Index:
         tenant_id, hashes = call.tenant_id, self.ports.dispositions.hashes
@@ -96,13 +104,13 @@ class DispositionRoutes:
             return by_counterparty(hashes, tenant_id, counterparty, livemode=livemode)
         return by_mode(livemode)
 
-    async def _whole(self, record: Record) -> bytes:
-        return (await shown(self.ports.stores.vault, record.tenant_id, record.body)).to_bytes()
+    async def _whole(self, record: Record, body: bytes | None = None) -> bytes:
+        return (await shown(self.ports.stores.vault, record.tenant_id, body or record.body)).to_bytes()
 
 
 def disposition_endpoints(routes: DispositionRoutes) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
-    return (_create(routes), _list(routes), _delete(routes))
+    return (_create(routes), _list(routes), _approve(routes), _delete(routes))
 
 
 def _create(routes: DispositionRoutes) -> Endpoint:
@@ -115,7 +123,7 @@ def _create(routes: DispositionRoutes) -> Endpoint:
         method="POST",
         path=PATH,
         handler=routes.create,
-        summary="Judge that a match with a listed entity is none",
+        summary="Judge that a listed entity or a rule does not concern somebody",
         family="Screenings",
         answers=created_or_replayed(Answer("The disposition.", Disposition), Disposition),
         access=reviewer(Permission.CASES_CONCLUDE),
@@ -123,8 +131,10 @@ def _create(routes: DispositionRoutes) -> Endpoint:
         body=DispositionRequest,
         problems=(*KEY_PROBLEMS, ProblemCode.DECISION_PENDING, ProblemCode.OVERLOADED),
         audits=(AuditAction.DISPOSITION_CREATED,),
-        description="The match no longer counts and shows `suppressed_by`. It counts again at `expires_at`, "
-        "when the disposition is deleted, and when the entity's entry changes.",
+        description="The match, or the hit of the rule, no longer counts and shows `suppressed_by`. It "
+        "counts again at `expires_at`, when the disposition is deleted, and when the entity's entry or the "
+        "rule changes. Where `four_eyes` is ALWAYS, or CRITICAL or OVERTURN and the list is one of "
+        "sanctions, it is PROPOSED and counts once a second person has approved it.",
     )
 
 
@@ -148,6 +158,21 @@ def _list(routes: DispositionRoutes) -> Endpoint:
     )
 
 
+def _approve(routes: DispositionRoutes) -> Endpoint:
+    return Endpoint(
+        method="POST",
+        path=f"{PATH}/{{disposition_id}}/approve",
+        handler=routes.approve,
+        summary="Approve a disposition as a second person",
+        family="Screenings",
+        answers={HTTPStatus.OK: Answer("The disposition, which counts.", Disposition)},
+        access=reviewer(Permission.CASES_CONCLUDE),
+        path_forms={"disposition_id": FORM},
+        problems=(ProblemCode.SECOND_REVIEWER_MUST_DIFFER,),
+        audits=(AuditAction.DISPOSITION_APPROVED,),
+    )
+
+
 def _delete(routes: DispositionRoutes) -> Endpoint:
     return Endpoint(
         method="DELETE",
@@ -155,7 +180,7 @@ def _delete(routes: DispositionRoutes) -> Endpoint:
         handler=routes.delete,
         summary="End a disposition",
         family="Screenings",
-        answers={HTTPStatus.NO_CONTENT: Answer("The match counts again.", media_type="")},
+        answers={HTTPStatus.NO_CONTENT: Answer("It counts again.", media_type="")},
         access=reviewer(Permission.CASES_CONCLUDE),
         path_forms={"disposition_id": FORM},
         audits=(AuditAction.DISPOSITION_ENDED,),

@@ -5,18 +5,24 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
 from app.http.responses import json_value
-from app.observability.health_probes import LATE, PROBE_S, Probe
+from app.observability.health_probes import LATE, PROBE_S, Probe, ShowingProbe
 from app.process.startup import LOOPBACK, taken
 
 _FAMILY: Final = "Operation"
 _STATUS: Final = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
+_LIST: Final = {
+    "type": ["object", "null"],
+    "description": "A list that is served; null while it cannot be built.",
+    "properties": {"version": {"type": "string"}, "age_s": {"type": "integer", "minimum": 0}},
+    "required": ["version", "age_s"],
+}
 _READINESS: Final = {
     "type": "object",
     "properties": {
@@ -25,7 +31,15 @@ _READINESS: Final = {
             "type": "object",
             "additionalProperties": {
                 "type": "object",
-                "properties": {"status": {"enum": ["up", "down"]}, "cause": {"type": "string"}},
+                "properties": {
+                    "status": {"enum": ["up", "down"]},
+                    "cause": {"type": "string"},
+                    "lists": {"type": "object", "additionalProperties": _LIST},
+                    "unavailable": {
+                        "type": "integer",
+                        "description": "Tenants whose published policy does not load any more.",
+                    },
+                },
                 "required": ["status"],
             },
         },
@@ -53,10 +67,7 @@ class HealthRoutes:
         """Answer each dependency by name; 503 with the cause while one cannot be used."""
         names = list(self.probes)
         causes = await asyncio.gather(*(self._ask(self.probes[name]) for name in names))
-        found = {
-            name: {"status": "up"} if cause is None else {"status": "down", "cause": cause}
-            for name, cause in zip(names, causes, strict=True)
-        }
+        found = {name: _state(self.probes[name], cause) for name, cause in zip(names, causes, strict=True)}
         start = {} if self.start_id is None else {"start_id": self.start_id}
         if any(cause is not None for cause in causes):
             answer = json_value(
@@ -77,6 +88,13 @@ class HealthRoutes:
         """Answer every metric of the process in the Prometheus text format."""
         body = generate_latest(self.registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _state(probe: Probe, cause: str | None) -> dict[str, Any]:
+    """Return how a dependency is, with what its probe shows beside it."""
+    asked: object = probe
+    shown = asked.shown() if isinstance(asked, ShowingProbe) else {}
+    return {"status": "up", **shown} if cause is None else {"status": "down", "cause": cause, **shown}
 
 
 def health_endpoints(routes: HealthRoutes, *, metrics_by_token: bool) -> tuple[Endpoint, ...]:

@@ -10,8 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
-from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter
-from app.http.idempotent_create import LOCATION, created_at
+from app.http.endpoints import IDEMPOTENCY, Access, Answer, Call, Credential, Endpoint, Handler, Parameter
+from app.http.headers import idempotency_key
+from app.http.idempotent_create import KEY_PROBLEMS, LOCATION, REPLAYED, created_at
 from app.http.listing import Paging, refused_filter, word
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
@@ -27,13 +28,13 @@ from app.http.routes.lists.entries import page_of_entries
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import CheckKind, Scope
-from schemas.ids import PLATFORM, TenantId
+from schemas.ids import PLATFORM, TenantId, derive_id
 from schemas.lists import LIST_NAME_PATTERN, ListKind, ListOwner, Word
 from schemas.people import Permission
 from schemas.policy_fields import NAME_CHECKS
 from schemas.problems import NotFound, ProblemCode
 from schemas.tenant_lists import MOST_LIST_BYTES, ScreeningList, StoredList
-from streams.lists.handler import ListForm
+from streams.lists.handler import Changed, ListForm
 
 PATH: Final = "/v1/lists"
 NAME_FORM: Final = LIST_NAME_PATTERN.removeprefix("^").removesuffix("$")
@@ -104,11 +105,13 @@ class ListRoutes:
         name, form = call.path_value("name"), _form(call.request.query)
         await self.ports.lists.require_free(call.tenant_id, name, form.kind)
         entries = await read_list(call, self.bodies, form.kind)
-        changed = await self.ports.lists.replace(call.tenant_id, name, form, entries, call.actor)
-        body = show_list(changed.stored, ListOwner.TENANT).to_bytes()
-        if not changed.created:
-            return json_answer(body)
-        return json_answer(body, HTTPStatus.CREATED, created_at(PATH, name))
+        changed = await self.ports.lists.replace(
+            call.tenant_id, name, form, entries, call.actor, key_of(call, call.tenant_id)
+        )
+        if changed.created:
+            body = show_list(changed.stored, ListOwner.TENANT).to_bytes()
+            return json_answer(body, HTTPStatus.CREATED, created_at(PATH, name))
+        return _answer(changed)
 
     async def patch(self, call: Call) -> web.Response:
         """Add and remove entries."""
@@ -119,9 +122,9 @@ class ListRoutes:
             raise NotFound(name)
         entries = added_entries(body, stored.kind)
         changed = await self.ports.lists.patch(
-            call.tenant_id, name, entries, frozenset(body.remove), call.actor
+            call.tenant_id, name, entries, frozenset(body.remove), call.actor, key_of(call, call.tenant_id)
         )
-        return json_answer(show_list(changed.stored, ListOwner.TENANT).to_bytes())
+        return _answer(changed)
 
     async def delete(self, call: Call) -> web.Response:
         """Delete a list that no published policy names."""
@@ -137,6 +140,19 @@ class ListRoutes:
             if stored is not None:
                 return tenant_id, owner, stored
         raise NotFound(name)
+
+
+def key_of(call: Call, owner: TenantId) -> str | None:
+    """Return the id of the record with the answer to the request's Idempotency-Key; None without one."""
+    key, endpoint = idempotency_key(call.request), call.endpoint
+    if key is None or endpoint is None:
+        return None
+    return derive_id("lsk", owner, f"{endpoint.method} {call.request.path}", key)
+
+
+def _answer(changed: Changed) -> web.Response:
+    headers = {REPLAYED: "true"} if changed.replayed else {}
+    return json_answer(show_list(changed.stored, ListOwner.TENANT).to_bytes(), headers=headers)
 
 
 def show_list(stored: StoredList, owner: ListOwner) -> ScreeningList:
@@ -191,6 +207,12 @@ _FORM_OF_LIST: Final = (
     ),
     Parameter("category", "A word of your own for the list.", {"type": "string", "maxLength": 256}),
 )
+LIST_KEY: Final = Parameter(
+    IDEMPOTENCY,
+    "1 to 255 printable ASCII characters, quoted or bare; the same key changes the list once, and its later "
+    "requests are answered as the first was, with `Idempotent-Replayed: true`.",
+    {"type": "string", "minLength": 1, "maxLength": 257},
+)
 _FRAGMENT: Final = Parameter(
     "q",
     "Only entries whose id, name, value or address contains it, whatever its case. A page may be short, "
@@ -220,9 +242,10 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
             "its pointer, and its line where the body has lines. Screenings see the old version or the new "
             "one, here at once and everywhere within five seconds.",
             answers={
-                HTTPStatus.OK: Answer("The list, replaced.", ScreeningList),
+                HTTPStatus.OK: Answer("The list, replaced; or the first answer again.", ScreeningList),
                 HTTPStatus.CREATED: Answer("The list, made.", ScreeningList, headers=LOCATION),
             },
+            headers=(LIST_KEY,),
             family=FAMILY,
             access=MANAGES,
             path_forms=forms,
@@ -230,6 +253,7 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
             text_body=tuple(FORMS),
             body_limit=MOST_LIST_BYTES,
             problems=(
+                *KEY_PROBLEMS,
                 ProblemCode.LIST_INVALID,
                 ProblemCode.LIST_NAME_TAKEN,
                 ProblemCode.VALIDATION_FAILED,
@@ -242,13 +266,14 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
             path=one,
             handler=routes.patch,
             summary="Add and remove entries",
-            answers={HTTPStatus.OK: Answer("The list.", ScreeningList)},
+            answers={HTTPStatus.OK: Answer("The list; or the first answer again.", ScreeningList)},
+            headers=(LIST_KEY,),
             family=FAMILY,
             access=MANAGES,
             path_forms=forms,
             body=PatchListBody,
             body_limit=MOST_PATCH_BYTES,
-            problems=(ProblemCode.NOT_FOUND, ProblemCode.LIST_INVALID, *_WAITS),
+            problems=(*KEY_PROBLEMS, ProblemCode.NOT_FOUND, ProblemCode.LIST_INVALID, *_WAITS),
             audits=(AuditAction.LIST_UPDATED,),
         ),
         Endpoint(

@@ -6,9 +6,12 @@ from pydantic import Field, StringConstraints
 
 from schemas.base import Frozen
 from schemas.ids import UserId
+from schemas.lists import Word
+from schemas.name_screenings import ListName
 from schemas.reasons import ReasonCode
 from schemas.reviews import CaseOutcome
 from schemas.texts import TextForm
+from schemas.transactions import Moment
 
 
 def _id_of(prefix: str, thing: str) -> TextForm:
@@ -44,6 +47,15 @@ class NoteBody(Frozen):
     note: Text
 
 
+class DispositionBody(Frozen):
+    """A listed entity that is not whom the case is about."""
+
+    list: ListName
+    entity_id: Word
+    expires_at: Moment
+    """At most 400 days ahead."""
+
+
 class ConcludeBody(Frozen):
     """The decision, its reasons, and a note for colleagues."""
 
@@ -52,3 +64,5 @@ class ConcludeBody(Frozen):
     note: Text
     flow_id: FlowName | None = None
     """Where the subject is asked again; only for REQUEST_INPUT."""
+    dispositions: Annotated[tuple[DispositionBody, ...], Field(max_length=20)] = ()
+    """Matches that no longer count from now on; only for APPROVE."""

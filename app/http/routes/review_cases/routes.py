@@ -22,6 +22,7 @@ from app.http.presenters import CaseTexts
 from app.http.responses import json_answer
 from app.http.routes.control_sessions import IDEMPOTENCY
 from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
+from app.http.routes.review_cases.dispositions import case_dispositions
 from app.http.routes.review_cases.input_request import AskAgain
 from app.http.routes.review_cases.queue import ANSWER_S, PATH, QueueRoutes, queue_endpoints
 from schemas.audit import AuditAction
@@ -124,6 +125,7 @@ class CaseRoutes:
             flow_id=asked[0],
             session_id=asked[1],
             seen=seen,
+            dispositions=case_dispositions(body, self.ports.clock()),
         )
 
     async def appeal(self, call: Call) -> web.Response:
@@ -207,6 +209,7 @@ def case_endpoints(routes: CaseRoutes, queue: QueueRoutes) -> tuple[Endpoint, ..
         action.SESSION_CREATED,
         action.TRANSACTION_DECISION_CHANGED,
         action.SUBJECT_REINSTATED,
+        action.DISPOSITION_CREATED,
     )
     claimed = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
     decided = (

@@ -1,0 +1,219 @@
+"""`/docs`: the documentation, from the packaged pages and from what the service knows of itself (P1)."""
+
+import asyncio
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final
+
+from aiohttp import web
+
+from app.http.asyncapi import describe_decisions
+from app.http.endpoints import Answer, Call, Endpoint
+from app.http.pages import HTML, PAGE_HEADERS, compressible
+from app.http.problem_texts import TEXT_OF
+from app.http.routes.pages import IMMUTABLE
+from app.web.assets import HASH_LENGTH, PREFIX
+from app.web.documentation.markdown import block
+from app.web.documentation.pages import DRAWN, FIRST, HOME, address_of, names, navigation, page
+from app.web.documentation.reference import Family, families, shapes
+from app.web.documentation.search import Section, index
+from app.web.site import site
+from schemas.problems import STATUS_OF, ProblemCode
+from schemas.reason_catalogue import CATALOGUE
+
+REFERENCE: Final = f"{HOME}/reference"
+LANGUAGE: Final = "en"
+
+Page = tuple[bytes, bytes]
+"""As it is, and compressed with gzip."""
+
+
+class DocumentationRoutes:
+    """Draws each page when it is first asked for, and keeps it."""
+
+    def __init__(self, description: Callable[[], bytes]) -> None:
+        """`description` returns the interface's description as JSON; it may take a second the first time."""
+        self._description = description
+        self._drawn: dict[str, Page] = {}
+
+    async def show_home(self, call: Call) -> web.Response:
+        """Answer the first page."""
+        return await self._show(call, HOME)
+
+    async def show(self, call: Call) -> web.Response:
+        """Answer a page by its name."""
+        return await self._show(call, f"{HOME}/{call.path_value('name')}")
+
+    async def show_family(self, call: Call) -> web.Response:
+        """Answer the operations of one family."""
+        return await self._show(call, f"{REFERENCE}/{call.path_value('family')}")
+
+    async def show_index(self, call: Call) -> web.Response:
+        """Answer the index of the search, under the name of its content."""
+        content, gzipped = await asyncio.to_thread(lambda: self._index)
+        if call.path_value("digest") != _digest(content):
+            raise web.HTTPNotFound
+        return compressible(call.request, content, gzipped, "application/json", {"Cache-Control": IMMUTABLE})
+
+    async def _show(self, call: Call, address: str) -> web.Response:
+        if address not in self._drawn:
+            self._drawn[address] = await asyncio.to_thread(self._draw, address)
+        headers = {**PAGE_HEADERS, "Content-Language": LANGUAGE}
+        return compressible(call.request, *self._drawn[address], HTML, headers)
+
+    def _draw(self, address: str) -> Page:
+        template, values = self._content(address.removeprefix(HOME).removeprefix("/") or FIRST)
+        body = site().draw(
+            f"docs/{template}.html",
+            LANGUAGE,
+            address=address,
+            navigation=navigation(),
+            index=f"{PREFIX}docs-index.{_digest(self._index[0])}.json",
+            version=version("veristream"),
+            **values,
+        )
+        return body, gzip.compress(body, 9, mtime=0)
+
+    def _content(self, name: str) -> tuple[str, Mapping[str, Any]]:
+        """Return the template of a page and what it shows.
+
+        Raises:
+            web.HTTPNotFound: No page has this name.
+        """
+        if name in names():
+            return "page", {"title": page(name).title, "article": page(name)}
+        if name.startswith("reference/") and (family := self._families.get(name.removeprefix("reference/"))):
+            return "family", {"title": family.name, "family": family}
+        drawn = {
+            "reference": self._reference,
+            "problems": self._problems,
+            "reasons": reasons,
+            "events": events,
+        }
+        if name not in drawn:
+            raise web.HTTPNotFound
+        return name, {"title": DRAWN[name], **drawn[name]()}
+
+    def _reference(self) -> Mapping[str, Any]:
+        return {"families": self._families.values()}
+
+    def _problems(self) -> Mapping[str, Any]:
+        """Return every problem code with the operations that can answer it."""
+        operations = defaultdict[str, list[Mapping[str, str]]](list)
+        for family in self._families.values():
+            for one in family.operations:
+                link = {"title": one.summary, "address": f"{REFERENCE}/{family.slug}#{one.anchor}"}
+                for code in {code for outcome in one.outcomes for code in outcome.codes}:
+                    operations[code].append(link)
+        return {
+            "problems": [
+                {
+                    "code": code,
+                    "status": int(STATUS_OF[code]),
+                    "title": TEXT_OF[code][0],
+                    "advice": TEXT_OF[code][1],
+                    "operations": operations[code],
+                }
+                for code in ProblemCode
+            ]
+        }
+
+    @cached_property
+    def _families(self) -> Mapping[str, Family]:
+        return {one.slug: one for one in families(json.loads(self._description()))}
+
+    @cached_property
+    def _index(self) -> Page:
+        operations = (
+            Section(
+                title=DRAWN["reference"],
+                heading=f"{one.method} {one.path}",
+                address=f"{REFERENCE}/{family.slug}#{one.anchor}",
+                words=one.summary.lower(),
+            )
+            for family in self._families.values()
+            for one in family.operations
+        )
+        codes = (
+            Section(title=DRAWN[name], heading=code, address=f"{address_of(name)}#{code}", words="")
+            for name, listed in (("problems", ProblemCode), ("reasons", CATALOGUE))
+            for code in listed
+        )
+        content = index([*operations, *codes])
+        return content, gzip.compress(content, 9, mtime=0)
+
+
+def reasons() -> Mapping[str, Any]:
+    """Return every reason by its category."""
+    categories = defaultdict[str, list[Any]](list)
+    for one in CATALOGUE.values():
+        categories[one.category].append(one)
+    return {"categories": categories}
+
+
+def events() -> Mapping[str, Any]:
+    """Return what is published, and its form."""
+    document = describe_decisions()
+    models = document["components"]["schemas"]
+    return {
+        "about": block(document["info"]["description"]),
+        "topic": document["channels"]["decisions"]["address"],
+        "shapes": shapes(("EventType", "DecisionEvent", "EventData"), models),
+    }
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
+
+
+def documentation_endpoints(routes: DocumentationRoutes) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    answers = {HTTPStatus.OK: Answer("The page.", media_type=HTML)}
+    family = {"family": "[a-z-]{1,40}"}
+    return (
+        Endpoint(
+            method="GET",
+            path=HOME,
+            handler=routes.show_home,
+            summary="Show the first page of the documentation",
+            family="Pages",
+            answers=answers,
+            described=False,
+        ),
+        Endpoint(
+            method="GET",
+            path=REFERENCE + "/{family}",
+            handler=routes.show_family,
+            summary="Show the operations of a family",
+            family="Pages",
+            answers=answers,
+            path_forms=family,
+            described=False,
+        ),
+        Endpoint(
+            method="GET",
+            path=HOME + "/{name}",
+            handler=routes.show,
+            summary="Show a page of the documentation",
+            family="Pages",
+            answers=answers,
+            path_forms={"name": "[a-z-]{1,40}"},
+            described=False,
+        ),
+        Endpoint(
+            method="GET",
+            path=PREFIX + "docs-index.{digest}.json",
+            handler=routes.show_index,
+            summary="Read the index of the documentation's search",
+            family="Pages",
+            answers={HTTPStatus.OK: Answer("The index.", media_type="application/json")},
+            path_forms={"digest": "[0-9a-f]{10}"},
+            described=False,
+        ),
+    )

@@ -1,0 +1,201 @@
+"""How fast transactions and wallets are decided: `python -m tests.bench.transactions --help`.
+
+Each row measures both of its sides in one run on the same cores. Rates are the highest at which the 99th
+percentile of an open load stays under the limit; the processor milliseconds per payment beside them travel
+between machines. The peer is ezrules with the same fifty rules and ten features, under its own load runner;
+`--ezrules PYTHON` names an interpreter with `ezrules` and `httpx`, `--database` and `--redis` its servers,
+for instance `postgresql+psycopg2://user:password@127.0.0.1:5432/bench`; that database is dropped.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tests.bench.ezrules_peer import EzRules, running_ezrules
+from tests.bench.fifty_rules import THREE_KEYS, policy_text
+from tests.bench.load import load
+from tests.bench.paying import AT_ONCE, Paid, fastest, running_paid
+from tests.bench.raw_client import RawClient
+from tests.bench.staged_fleets import LAYOUTS, ONE
+from tests.bench.stored_copies import store_copies
+from tests.journeys.service import small_request
+
+FEW: Final = 1_000
+EZRULES_FIRST: Final = 10.0
+OURS_FIRST: Final = 60.0
+SHARE: Final = 0.5
+"""Of the closed rate, for the p99 beside many stored transactions."""
+
+
+class Bench:
+    """Measures row by row."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self._given, self._folder = options, folder
+
+    async def rate(self) -> None:
+        """Ours against ezrules."""
+        given = self._given
+        async with running_paid(self._folder / "rate", given.layout) as paid:
+            measured, own_ms = await paid.closed(given.requests)
+            say(measured.line("payments at 32 under way") + f", {own_ms:.2f} ms of CPU each")
+            own, p99 = await self._fastest(paid, OURS_FIRST)
+            say(f"payments: {own:.1f}/s at p99 {p99:.1f} ms")
+            if given.ezrules is None:
+                say("ezrules was not named: --ezrules PYTHON --database URL --redis URL")
+                return
+            log = self._folder / "ezrules.log"
+            async with running_ezrules(given.ezrules, given.database, given.redis, log) as peer:
+                their_ms = await self._cpu_of(peer)
+                theirs, p99 = await fastest(self._p99_of(peer), EZRULES_FIRST, given.limit_ms)
+        say(f"ezrules: {theirs:.1f}/s at p99 {p99:.1f} ms, {their_ms:.1f} ms of CPU each without PostgreSQL")
+        say(f"row: {own / max(theirs, 0.5):.1f} x the rate of ezrules, {their_ms / own_ms:.1f} x less CPU")
+
+    async def _cpu_of(self, peer: EzRules) -> float:
+        await peer.load(2, 5)
+        before = peer.spent_s()
+        found = await peer.load(2, 10)
+        return (peer.spent_s() - before) / (found["ok"] * 1.2) * 1e3  # its 2 s of warm-up beside 10
+
+    def _p99_of(self, peer: EzRules) -> Callable[[float], Awaitable[float]]:
+        async def p99_ms(rate: float) -> float:
+            found: dict[str, Any] = await peer.load(rate, self._given.seconds)
+            return float("inf") if found["failed"] else float(found["latency_p99_ms"])
+
+        return p99_ms
+
+    async def _fastest(self, paid: Paid, first: float) -> tuple[float, float]:
+        async def p99_ms(rate: float) -> float:
+            return await paid.p99_ms(rate, self._given.seconds)
+
+        return await fastest(p99_ms, first, self._given.limit_ms)
+
+    async def keys(self) -> None:
+        """Two non-subject keys against none, in turns."""
+        rates: dict[str, list[float]] = {"none": [], "two": []}
+        costs: dict[str, list[float]] = {"none": [], "two": []}
+        async with running_paid(self._folder / "keys", self._given.layout) as paid:
+            for _ in range(self._given.rounds):
+                for name, text in (("none", policy_text()), ("two", policy_text(THREE_KEYS))):
+                    await paid.publish(text)
+                    await paid.closed(100)
+                    measured, cost_ms = await paid.closed(self._given.requests)
+                    rates[name].append(measured.per_second)
+                    costs[name].append(cost_ms)
+                    say(measured.line(f"{name} of the keys not the subject") + f", {cost_ms:.2f} ms of CPU")
+        share, more = (median(side["two"]) / median(side["none"]) for side in (rates, costs))
+        say(f"row: two non-subject keys reach {share:.2f} x the rate without, for {more:.2f} x the CPU")
+
+    async def stored(self) -> None:
+        """The 99th percentile beside many stored transactions against few, in turns."""
+        many = self._given.stored
+        async with AsyncExitStack() as stack:
+            sides: dict[int, Paid] = {}
+            for count in (FEW, many):
+                paid = await stack.enter_async_context(
+                    running_paid(self._folder / f"stored-{count}", self._given.layout)
+                )
+                begun = time.monotonic()
+                await store_copies(paid.folder, paid.fleet.tenant_id, count - 200)
+                say(f"{count:,} transactions stored in {time.monotonic() - begun:.0f} s")
+                sides[count] = paid
+            measured, _ = await sides[FEW].closed(self._given.requests)
+            rate = SHARE * measured.per_second
+            p99: dict[int, list[float]] = {FEW: [], many: []}
+            costs: dict[int, list[float]] = {FEW: [], many: []}
+            for _ in range(self._given.rounds):
+                for count, paid in sides.items():
+                    p99[count].append(await paid.p99_ms(rate, self._given.seconds))
+                    costs[count].append((await paid.closed(self._given.requests))[1])
+        say(f"p99 in ms at {rate:.0f}/s: {p99}; ms of CPU each: {costs}")
+        slower, dearer = median(p99[many]) / median(p99[FEW]), median(costs[many]) / median(costs[FEW])
+        say(f"row: p99 beside {many:,} is {slower:.2f} x that beside {FEW:,}, CPU {dearer:.2f} x")
+
+    async def wallets(self) -> None:
+        """Wallet assessments against sandbox verifications, in turns."""
+        requests = self._given.requests
+        async with running_paid(self._folder / "wallets", self._given.layout) as paid:
+            url, key = paid.fleet.url, paid.fleet.key
+            sides = {
+                "wallets": (RawClient(f"{url}/v1/wallet-assessments", key), wallet),
+                "verifications": (RawClient(f"{url}/v1/verifications", key), verification),
+            }
+            rates: dict[str, list[float]] = {name: [] for name in sides}
+            for turn in range(self._given.rounds + 1):
+                for name, (client, body) in sides.items():
+                    send = partial(post_one, client, partial(body, f"{name}-{turn}"))
+                    measured = await load(send, requests, AT_ONCE)
+                    say(measured.line(f"{name}, turn {turn}"))
+                    if turn:
+                        rates[name].append(measured.per_second)
+        share = median(rates["wallets"]) / median(rates["verifications"])
+        say(f"row: wallet assessments reach {share:.2f} x the rate of sandbox verifications")
+
+
+async def post_one(client: RawClient, body: Callable[[int], bytes], number: int) -> int:
+    """Post the body of a number and return the status."""
+    return await client.post(body(number))
+
+
+def wallet(run: str, number: int) -> bytes:
+    """Return the body of an assessment, of a wallet that is in no list."""
+    return json.dumps({"address": f"0x{zlib.crc32(run.encode()):020x}{number:020x}"}).encode()
+
+
+def verification(run: str, number: int) -> bytes:
+    """Return the body of a sandbox verification."""
+    return json.dumps(small_request(f"sim:approved@{run}-{number}")).encode()
+
+
+def median(values: list[float]) -> float:
+    """Return the median."""
+    return statistics.median(values)
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+ROWS: Final = ("rate", "keys", "stored", "wallets")
+
+
+async def main(options: argparse.Namespace) -> None:
+    """Measure the rows that were asked for."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        bench = Bench(options, Path(name))
+        for row in options.rows.split(","):
+            await getattr(bench, row)()
+
+
+def read_options() -> argparse.Namespace:
+    """Read the options of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", default=",".join(ROWS), help="separated by commas")
+    parser.add_argument("--layout", default=ONE, choices=list(LAYOUTS))
+    parser.add_argument("--requests", type=int, default=1_000, help="of each closed load")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=15, help="of each open load")
+    parser.add_argument("--limit-ms", type=float, default=100.0, help="the 99th percentile's")
+    parser.add_argument("--stored", type=int, default=100_000, help="1000000 is the full size")
+    parser.add_argument("--ezrules", type=Path, help="an interpreter with ezrules and httpx")
+    parser.add_argument("--database", default="", help="PostgreSQL for ezrules, as SQLAlchemy writes it")
+    parser.add_argument("--redis", default="redis://127.0.0.1:6379", help="Redis for ezrules")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(read_options()))
