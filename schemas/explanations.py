@@ -70,6 +70,13 @@ class ExplainedField(Frozen):
     """Where it was read; shown to those who may see evidence."""
 
 
+class RevealedNumber(Frozen):
+    """The whole number of a document."""
+
+    number: str
+    """As it was read, without spaces and fillers."""
+
+
 class Explanation(Frozen):
     """The explanation of the automatic decision; a reviewer's decision is in the case."""
 

@@ -186,6 +186,8 @@ class ConcludeCase(CaseCommandBase):
     sealed_note: str
     flow_id: str | None = None
     session_id: str | None = None
+    seen: int | None = None
+    """The version of the case it is meant for (`If-Match`); None: any."""
     dispositions: tuple[CaseDisposition, ...] = ()
 
 

@@ -20,6 +20,8 @@ class RateLimits(Frozen):
     """Per client token (G62)."""
     capture_frames: int = Field(default=120, ge=1)
     """Per client token: frames of movements, which do not count against `capture` (P10)."""
+    reveal_number: int = Field(default=10, ge=1)
+    """Per reviewer session: whole document numbers alone (P18)."""
     sign_in: int = Field(default=10, ge=1)
     """Sign-ins in 15 minutes, counted in the store: all of an address, failed ones of an account (G96)."""
     rejected: int = Field(default=100, ge=1)

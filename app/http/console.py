@@ -40,7 +40,12 @@ _OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:+-]*)?", re
 
 
 async def ask(call: Call, path: str, query: Mapping[str, str] | None = None) -> Any:
-    """Return the JSON that `GET` on a route of the interface answers to the person at the page.
+    """Return the JSON that `GET` on a route of the interface answers to the person at the page."""
+    return (await ask_tagged(call, path, query))[0]
+
+
+async def ask_tagged(call: Call, path: str, query: Mapping[str, str] | None = None) -> tuple[Any, str | None]:
+    """Return the JSON that `GET` on a route of the interface answers to the person at the page, and its ETag.
 
     The route authenticates, authorises, counts and refuses as if it had been asked from outside.
 
@@ -60,7 +65,7 @@ async def ask(call: Call, path: str, query: Mapping[str, str] | None = None) -> 
         call.headers.update(inner.headers)
     if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
         raise TypeError(path)
-    return json.loads(response.body)
+    return json.loads(response.body), response.headers.get(hdrs.ETAG)
 
 
 def own_path(given: str | None) -> str:

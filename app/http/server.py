@@ -29,6 +29,7 @@ from app.http.routes.console.endpoints import console_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
+from app.http.routes.document_numbers import NumberRoutes, number_endpoints
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
@@ -133,6 +134,7 @@ def endpoints_of(
             )
         ),
         *explanation_endpoints(ExplanationRoutes(ports)),
+        *number_endpoints(NumberRoutes(ports, bodies)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *policy_endpoints(PolicyRoutes(ports, bodies, cursors, known_lists)),

@@ -97,8 +97,8 @@ class ChangeCase:
 
         Raises:
             Refused: NOT_FOUND, CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER,
-                EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, IDEMPOTENCY_KEY_REUSED, or what is wrong with the
-                command.
+                EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, PRECONDITION_FAILED, IDEMPOTENCY_KEY_REUSED, or what
+                is wrong with the command.
             StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The case, or what it decides, changed at every attempt.
         """
@@ -136,6 +136,9 @@ class ChangeCase:
             return answered
         member = await self._require_permitted(command)
         move = await self._move(command, member, stored, to_milliseconds(self._clock()))
+        if isinstance(command, ConcludeCase) and command.seen not in {None, record.version}:
+            message = "The case has another version now; read it again."
+            raise Refused.because(ProblemCode.PRECONDITION_FAILED, message)
         await self._commit(command, move, record)
         return answered
 

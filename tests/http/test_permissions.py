@@ -75,6 +75,7 @@ POST   /v1/wallet-assessments/batch                             key:wallets:writ
 GET    /v1/wallet-assessments                                   key:wallets:read person:WALLETS_READ                         200
 GET    /v1/wallet-assessments/{assessment_id}                   key:wallets:read person:WALLETS_READ                         404
 GET    /v1/verifications/{verification_id}/explanation          person:CASES_READ                                            404
+POST   /v1/verifications/{verification_id}/reveal-number        person:EVIDENCE_READ                                         404
 GET    /v1/verifications/{verification_id}/evidence/{evidence_id}  person:EVIDENCE_READ                                      404
 GET    /v1/subjects/{subject_id}/export                         person:PRIVACY_MANAGE                                        404
 GET    /v1/decisions/{decision_id}                              key:verifications:read person:VERIFICATIONS_READ             404

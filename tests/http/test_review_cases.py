@@ -104,6 +104,23 @@ async def test_a_claimed_case_is_its_reviewers_until_the_lease_ends(front: Front
     assert (await other.ask("POST", f"{case}/claim", json={})).status == 200
 
 
+async def test_a_conclusion_that_is_meant_for_another_version_is_refused(front: Front) -> None:
+    await set_up(front, four_eyes=FourEyes.ALWAYS)
+    _, case = await open_case(front)
+    first, second = await front.sign_in(Role.REVIEWER), await front.sign_in(Role.REVIEWER)
+    seen = (await second.ask("GET", case)).headers["ETag"]
+    body = {"outcome": "APPROVE", "reason_codes": [], "note": "Seen."}
+
+    waiting = await conclude(first, case)
+    stale = await second.ask("POST", f"{case}/conclude", json=body, headers={"If-Match": seen})
+    now = (await second.ask("GET", case)).headers["ETag"]
+    done = await second.ask("POST", f"{case}/conclude", json=body, headers={"If-Match": now})
+
+    assert (stale.status, stale.code) == (412, "PRECONDITION_FAILED")
+    assert now == waiting.headers["ETag"] != seen
+    assert done.json["status"] == "CONCLUDED"
+
+
 async def test_a_case_is_given_to_an_active_member_only(front: Front) -> None:
     _, case = await open_case(front)
     lead, other = await front.sign_in(Role.COMPLIANCE_LEAD), await front.sign_in(Role.REVIEWER)

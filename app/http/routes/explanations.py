@@ -54,20 +54,9 @@ class ExplanationRoutes:
             label, sealed = fields_label(verification.verification_id), stored.sealed_fields
             opened = await _unless_gone(vault.open(call.tenant_id, verification.subject_id, label, sealed))
             personal = personal if opened is None else PersonalFields.from_bytes(opened)
-        findings = await self._findings(call, stored)
+        findings = await stored_findings(self.ports, call, stored)
         parts = (findings.get(name) or {} for name in ("confidence", "printed", "places"))
         return Reading(personal, findings.get("reader"), *parts)
-
-    async def _findings(self, call: Call, stored: StoredVerification) -> dict[str, Any]:
-        document = stored.verification.document
-        made = [
-            one.id for one in (document.evidence if document else ()) if one.kind is EvidenceKind.EXTRACTION
-        ]
-        if not made:
-            return {}
-        content = await _unless_gone(self.ports.stores.evidence.get(call.tenant_id, made[0]))
-        findings: dict[str, Any] = {} if content is None else json.loads(content)
-        return findings
 
     async def _declared(self, call: Call, stored: StoredVerification) -> DeclaredDocument | None:
         sealed, verification = stored.sealed_submission, stored.verification
@@ -82,6 +71,17 @@ class ExplanationRoutes:
         detail = f"The explanation of verification {stored.verification.verification_id} was looked at."
         row = viewed_row(self.ports, call, stored, detail, {})
         await self.ports.commit(act(call.tenant_id, row))
+
+
+async def stored_findings(ports: FrontPorts, call: Call, stored: StoredVerification) -> dict[str, Any]:
+    """Return what was read on the document, whole number included; empty once it was deleted."""
+    document = stored.verification.document
+    made = [one.id for one in (document.evidence if document else ()) if one.kind is EvidenceKind.EXTRACTION]
+    if not made:
+        return {}
+    content = await _unless_gone(ports.stores.evidence.get(call.tenant_id, made[0]))
+    findings: dict[str, Any] = {} if content is None else json.loads(content)
+    return findings
 
 
 async def _unless_gone(stored: Awaitable[One]) -> One | None:

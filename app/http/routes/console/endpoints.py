@@ -9,9 +9,11 @@ from app.http.console import HOME, Console, ask, see_other
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.headers import session_cookie
 from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
+from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
 from app.http.routes.console.search import search_endpoints
 from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
+from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
 from app.web.places import places
 from schemas.people import PERMISSIONS_OF, Role
 from schemas.problems import Refused, Unauthenticated
@@ -47,6 +49,8 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
             for path in (START, HOME)
         ),
         *queue_endpoints(QueuePages(console)),
+        *case_page_endpoints(CasePages(console)),
+        *verification_page_endpoints(VerificationPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
         *sign_in_page_endpoints(SignInPages()),

@@ -7,7 +7,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, reviewer
+from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
+from app.http.headers import etag, if_match
 from app.http.idempotent_create import (
     KEY_PROBLEMS,
     LOCATION,
@@ -70,7 +71,7 @@ class CaseRoutes:
     async def read(self, call: Call) -> web.Response:
         """Answer one case, its notes opened."""
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
-        return json_answer(await self.texts.show(call.tenant_id, record))
+        return await self._answer(call, record)
 
     async def claim(self, call: Call) -> web.Response:
         """Take the case for half an hour."""
@@ -104,6 +105,7 @@ class CaseRoutes:
 
     async def conclude(self, call: Call) -> web.Response:
         """Conclude the case; the conclusion records the reviewer."""
+        seen = if_match(call.request, required=False)
         body = await self.bodies.read(call, ConcludeBody)
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
         case = _case(record)
@@ -122,6 +124,7 @@ class CaseRoutes:
             sealed_note=await self.texts.seal(call.tenant_id, case.subject_id, body.note),
             flow_id=asked[0],
             session_id=asked[1],
+            seen=seen,
             dispositions=case_dispositions(body, self.ports.clock()),
         )
 
@@ -170,7 +173,11 @@ class CaseRoutes:
             "reviewer_id": call.person.reviewer_id,
         }
         await self._request(command(**{**common, **said}))
-        return json_answer(await self.texts.show(call.tenant_id, await self._get(call, case_id)))
+        return await self._answer(call, await self._get(call, case_id))
+
+    async def _answer(self, call: Call, record: Record) -> web.Response:
+        shown = await self.texts.show(call.tenant_id, record)
+        return json_answer(shown, headers={"ETag": etag(record.version)})
 
     async def _request(self, command: CaseCommandBase) -> CaseChanged:
         topic = Topic.REVIEW_COMMANDS
@@ -184,6 +191,10 @@ class CaseRoutes:
 
 def _case(record: Record) -> ReviewCase:
     return StoredCase.from_bytes(record.body).case
+
+
+_IF_MATCH: Final = Parameter("If-Match", "The version the conclusion is meant for.", {"type": "string"})
+_TAG: Final = {"ETag": "The version of the case, quoted."}
 
 
 def case_endpoints(routes: CaseRoutes, queue: QueueRoutes) -> tuple[Endpoint, ...]:
@@ -208,6 +219,7 @@ def case_endpoints(routes: CaseRoutes, queue: QueueRoutes) -> tuple[Endpoint, ..
         ProblemCode.FLOW_ARCHIVED,
         ProblemCode.FLOW_NOT_PUBLISHED,
         ProblemCode.NO_REFERENCE_FACE,
+        ProblemCode.PRECONDITION_FAILED,
     )
     return (
         *queue_endpoints(queue),
@@ -216,7 +228,7 @@ def case_endpoints(routes: CaseRoutes, queue: QueueRoutes) -> tuple[Endpoint, ..
             path=PATH + "/{review_case_id}",
             handler=routes.read,
             summary="Read a review case",
-            answers={HTTPStatus.OK: Answer("As it stands.", ReviewCase)},
+            answers={HTTPStatus.OK: Answer("As it stands.", ReviewCase, headers=_TAG)},
             family="Review cases",
             access=reads,
             path_forms={"review_case_id": CASE_FORM},
@@ -226,7 +238,10 @@ def case_endpoints(routes: CaseRoutes, queue: QueueRoutes) -> tuple[Endpoint, ..
         _write("release", routes.release, NothingSaid, works, (action.CASE_RELEASED,), claimed),
         _write("notes", routes.note, TextBody, works, (action.CASE_NOTED,)),
         _write("escalate", routes.escalate, NoteBody, works, (action.CASE_ESCALATED,), claimed),
-        _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
+        replace(
+            _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
+            headers=(_IF_MATCH,),
+        ),
         _write("reopen", routes.reopen, NoteBody, overturns, (action.CASE_REOPENED,)),
         replace(
             _write("appeal", routes.appeal, NoteBody, works, (action.CASE_OPENED,), KEY_PROBLEMS),
@@ -255,7 +270,7 @@ def _write(
         path=f"{PATH}/{{review_case_id}}/{verb}",
         handler=handler,
         summary=f"{verb.capitalize()} a review case",
-        answers={HTTPStatus.OK: Answer("The case.", ReviewCase)},
+        answers={HTTPStatus.OK: Answer("The case.", ReviewCase, headers=_TAG)},
         family="Review cases",
         access=access,
         path_forms={"review_case_id": CASE_FORM},
