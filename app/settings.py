@@ -163,7 +163,7 @@ class Settings(BaseSettings):
     verifications_at_once: int | None = Field(default=None, ge=1, le=1024)
     """Verifications with models that a front releases to the workers at one time; unset: two more than
     `vision_workers`, so that none of these waits while images are decoded and decisions stored. With workers
-    elsewhere: their vision workers over the number of fronts, and one."""
+    elsewhere: their vision workers over the number of fronts, and two."""
     webhooks_allow_insecure: bool = False
     """For development alone: webhooks may go to http, to this machine's loopback and to any port."""
     webhooks_ports: Annotated[frozenset[Port], NoDecode] = Field(default=USUAL_PORTS, min_length=1)

@@ -72,6 +72,7 @@ class AuditAction(StrEnum):
     REVIEWER_SIGNED_OUT = "reviewer.signed_out"
     REVIEWER_PASSWORD_CHANGED = "reviewer.password_changed"  # noqa: S105 - an action
     """A new password, and every other session ended."""
+    REVIEWER_PREFERENCES_CHANGED = "reviewer.preferences_changed"
     MFA_ENROLLED = "mfa.enrolled"
     MFA_VERIFIED = "mfa.verified"
     MFA_FAILED = "mfa.failed"

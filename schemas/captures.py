@@ -11,8 +11,10 @@ from schemas.enums import (
 )
 from schemas.flows import FlowDocument
 from schemas.ids import (
+    ChallengeId,
     SessionId,
 )
+from schemas.movements import FrameHint, Movement
 from schemas.verifications import Reason
 
 
@@ -55,6 +57,8 @@ class CaptureStepName(StrEnum):
     NUMBER = "NUMBER"
     """The last four characters of the document's number; sent with the submission."""
     SELFIE = "SELFIE"
+    MOVEMENTS = "MOVEMENTS"
+    """Movements of the head before the camera, where the flow has LIVENESS."""
     RESULT = "RESULT"
 
 
@@ -78,6 +82,31 @@ class StoredUntil(Frozen):
 
     what: Literal["DOCUMENT", "FACE"]
     until: Timestamp
+
+
+class ChallengeDrawn(Frozen):
+    """The first of the movements that were drawn; the others follow one by one."""
+
+    challenge_id: ChallengeId
+    step: int
+    steps: int
+    movement: Movement
+    expires_at: Timestamp
+
+
+class FrameJudged(Frozen):
+    """What to do after a frame; never whether it shows the same person."""
+
+    accepted: bool
+    """The frame shows the movement that was asked for."""
+    hint: FrameHint | None
+    """What to do instead; null when it was accepted."""
+    step: int
+    """The step that is asked for now; the last one when all are done."""
+    movement: Movement | None
+    """The movement of that step; null when all are done."""
+    done: bool
+    expires_at: Timestamp
 
 
 class CaptureLink(Frozen):

@@ -27,6 +27,7 @@ TransactionId = NewType("TransactionId", str)
 BacktestId = NewType("BacktestId", str)
 ScreeningId = NewType("ScreeningId", str)
 DispositionId = NewType("DispositionId", str)
+ChallengeId = NewType("ChallengeId", str)
 
 PLATFORM: Final = TenantId("platform")
 """The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""

@@ -5,6 +5,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from pydantic import Field
+
 from schemas.base import Frozen, Timestamp
 from schemas.enums import ActorType
 from schemas.ids import ReviewerSessionId, SessionId, TenantId, UserId
@@ -117,6 +119,28 @@ class FactorResetRequest(Frozen):
     expires_at: Timestamp
 
 
+class Theme(StrEnum):
+    """The colours of the console."""
+
+    SYSTEM = "SYSTEM"
+    LIGHT = "LIGHT"
+    DARK = "DARK"
+
+
+class Preferences(Frozen):
+    """How a reviewer wants the console (P21)."""
+
+    locale: str | None = None
+    """A language tag (BCP 47) for dates and numbers; None: the browser's."""
+    theme: Theme = Theme.SYSTEM
+    single_keys: bool = True
+    """Whether single letters are shortcuts (WCAG 2.1.4)."""
+
+
+AS_THEY_COME: Final = Preferences()
+"""The preferences of a reviewer who chose none."""
+
+
 class Reviewer(Frozen):
     """A member of a tenant; one record, so its version decides every race about credentials and sessions."""
 
@@ -143,6 +167,7 @@ class Reviewer(Frozen):
     """The one-time token that is outstanding; a newer one takes its place."""
     factor_reset: FactorResetRequest | None = None
     """A reset of the second factor that waits for a second person."""
+    preferences: Preferences = Field(default=AS_THEY_COME, exclude_if=lambda chosen: chosen == AS_THEY_COME)
 
 
 class ReviewerEmail(Frozen):

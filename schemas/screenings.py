@@ -24,6 +24,8 @@ class ErrorCause(StrEnum):
 
     LIST_MISSING = "LIST_MISSING"
     LIST_STALE = "LIST_STALE"
+    CHECK_UNAVAILABLE = "CHECK_UNAVAILABLE"
+    """Lists are loaded, but the process that compares names with them did not answer."""
 
 
 class EvidenceFeature(StrEnum):

@@ -17,6 +17,7 @@ from schemas.enums import (
 )
 from schemas.flows import FlowConfiguration
 from schemas.ids import (
+    ChallengeId,
     EvidenceId,
     FlowId,
     KeyId,
@@ -26,6 +27,7 @@ from schemas.ids import (
     TenantId,
     VerificationId,
 )
+from schemas.movements import Movements
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
 
@@ -112,6 +114,8 @@ class StoredSession(Frozen):
     consent: Consent | None = None
     document: Captured | None = None
     selfie: Captured | None = None
+    movements: Movements | None = None
+    """Of the present attempt; None before the first is drawn."""
     submitted: Submitted | None = None
     """Of the attempt under way, or the last one."""
     retry_reasons: tuple[ReasonCode, ...] = ()
@@ -181,6 +185,31 @@ class AddCapture(SessionCommandBase):
     source: CaptureSource = CaptureSource.UPLOAD
 
 
+class DrawChallenge(SessionCommandBase):
+    """Draw the movements that the person is asked to make; a challenge drawn before is void."""
+
+    kind: Literal["challenge"] = "challenge"
+    attempt: int
+    double_time: bool = False
+
+
+class AddFrame(SessionCommandBase):
+    """Judge a frame, already stored as evidence, by the movement that is asked for."""
+
+    kind: Literal["frame"] = "frame"
+    attempt: int
+    challenge_id: ChallengeId
+    step: int
+    evidence_id: EvidenceId
+
+
+class SkipMovements(SessionCommandBase):
+    """Go on without the movements; a person then looks at the images."""
+
+    kind: Literal["skip"] = "skip"
+    attempt: int
+
+
 class SubmitSession(SessionCommandBase):
     """Submit the images."""
 
@@ -217,6 +246,9 @@ class SessionCommand(
             OpenSession
             | StartSession
             | AddCapture
+            | DrawChallenge
+            | AddFrame
+            | SkipMovements
             | SubmitSession
             | CancelSession
             | ExpireSession

@@ -31,6 +31,7 @@ from schemas.ids import (
     TenantId,
     VerificationId,
 )
+from schemas.movements import MovementsResult
 from schemas.reasons import ReasonCode
 from schemas.texts import TextForm
 
@@ -174,6 +175,8 @@ class SubmitVerification(Command):
     """The checks of this run; none named: those of the tenant's policy."""
     accepted_documents: tuple[AcceptedDocument, ...] = ()
     """None named: any."""
+    movements: MovementsResult | None = None
+    """The movements of the session's attempt; None where the flow asks for none."""
     face_search_agreed: bool = True
     """Whether the face may be searched among others', if the tenant's policy enables it: the person of a
     session agreed to it; for those the tenant itself submits, the tenant answers."""

@@ -145,6 +145,19 @@ class Face:
     """The clockwise turn of the picture that made this face upright; box and points are on the turned one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """How a face is turned, in units of the distance between the middles of the eyes."""
+
+    turn: float
+    """The nose across, from the middle between the eyes; positive: towards the person's left."""
+    drop: float
+    """The nose below the axis of the eyes."""
+    right_eye: float = 0.0
+    left_eye: float = 0.0
+    """How wide the eyes are; both 0 where the engine does not see their corners."""
+
+
 Condition = ImageUndecodable | ImageNotEvaluable
 """The errors of an image that cannot be decoded or evaluated."""
 
@@ -263,6 +276,10 @@ class FaceEngine(Protocol):
 
     def distance(self, one: Embedding, other: Embedding) -> float:
         """Return how far apart two faces are in the engine's own metric."""
+        ...
+
+    def pose(self, face: Face) -> Pose | None:
+        """Return how a face is turned; None for landmarks that are those of no face."""
         ...
 
     async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:

@@ -75,7 +75,8 @@ def status(
         typer.Option("--url", help="Address of the service \\[default: where it began to serve last]."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="InvariantCheck every two seconds until Ctrl-C.")
+        bool,
+        typer.Option("--watch", help="Repeat it every two seconds until Ctrl-C, with --json a line each."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +99,7 @@ def status(
 
     if watch:
         with suppress(KeyboardInterrupt):
-            asyncio.run(looks.watch(settings, url))
+            asyncio.run(looks.watch(settings, url, looks.write_line if as_json else None))
         return
     found = asyncio.run(looks.read_status(settings, url))
     if as_json:

@@ -1,5 +1,6 @@
 """Registry of the stream agents, with their tables and dependencies."""
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,7 +48,9 @@ from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
+from streams.sessions.captured_faces import CapturedFaces
 from streams.sessions.handler import ChangeSession
+from streams.sessions.movement_commands import MovementCommands
 from streams.tenants.settings import read_settings
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.keyed.asking import AskKey
@@ -172,10 +175,19 @@ def _sessions(app: faust.App, around: AgentDependencies) -> None:
         key = command.verification_id.encode()
         await around.writer.write(Outgoing(Topic.VERIFICATION_COMMANDS, key, command.to_bytes()))
 
+    policy, engines = VerificationPolicy(), around.engines
+    faces = CapturedFaces(around.stores.evidence, engines, policy) if engines is not None else None
     sessions_agent.register(
         app,
         around.guard,
-        lambda state: ChangeSession(around.stores, around.clock, state, around.announcer, hand),
+        lambda state: ChangeSession(
+            around.stores,
+            around.clock,
+            state,
+            around.announcer,
+            hand,
+            movement_commands=MovementCommands(faces, secrets.choice),
+        ),
     )
 
 

@@ -12,11 +12,13 @@ from app.composition.stores import Deployment, new_id, now
 from app.kafka.list_changes import ListChanges, announcing
 from app.lists.publishing import PublishList
 from app.lists.serving import DeploymentLists, published, serving_lists
+from app.names.process import NamesProcess, open_names
 from app.settings import Settings
 from schemas.ids import PLATFORM, TenantId
 from streams.audit.commit import Commit
 from streams.lists.current import CurrentLists
 from streams.lists.handler import Announce
+from streams.lists.listed_names import index_nothing
 from streams.lists.storage import ListStorage
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
@@ -35,6 +37,8 @@ class ProcessLists:
     deployment: DeploymentLists
     current: CurrentLists
     announce: Announce
+    names: NamesProcess | None
+    """None in a process that compares no names."""
 
     def publishing(self, commit: Commit) -> PublishList:
         """Return the use case that loads lists of the deployment."""
@@ -55,15 +59,18 @@ async def open_lists(
 ) -> AsyncIterator[ProcessLists]:
     """Serve lists for the length of the context; those of the deployment are built when it is entered.
 
-    Without `whole` only the entries with wallets are in memory: no names are screened by this process.
+    Names are in a process of their own. Without `whole` there is none: this process screens no names, and has
+    only the entries with wallets.
     """
     storage = storage_of(deployment)
     async with AsyncExitStack() as stack:
         snapshots = ListSnapshots(settings.data_dir)
-        served = await stack.enter_async_context(serving_lists(snapshots, now, storage, whole=whole))
+        names = await stack.enter_async_context(open_names()) if whole else None
+        index = index_nothing if names is None else names
+        served = await stack.enter_async_context(serving_lists(snapshots, now, storage, index))
         if whole and not published(served.lists):
             log.warning("lists.none_loaded", means=WITHOUT_LISTS, fix="veristream lists --help")
-        current = CurrentLists(served.lists, storage)
+        current = CurrentLists(served.lists, storage, index=index)
 
         def forget(tenant_id: TenantId) -> None:
             if tenant_id == PLATFORM:
@@ -73,4 +80,4 @@ async def open_lists(
         changes = ListChanges(access, deployment.record_keys, forget)
         served.is_notified = changes.listening.is_set
         await stack.enter_async_context(changes)
-        yield ProcessLists(snapshots, storage, served, current, announcing(writer, forget))
+        yield ProcessLists(snapshots, storage, served, current, announcing(writer, forget), names)

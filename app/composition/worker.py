@@ -70,6 +70,9 @@ STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
 
+NEED_ENGINES: Final = frozenset({"verification", "sessions"})
+"""Streams that look at images: sessions at selfies and at frames of movements."""
+
 SCREENING: Final = frozenset({"verification", "transactions", "screenings", "reviews"})
 """What compares names with lists, or binds a disposition to an entry of one."""
 
@@ -97,7 +100,7 @@ async def open_worker(
     require_keys(deployment, chosen)
     async with AsyncExitStack() as stack:
         engines, times = None, job_times()
-        if "verification" in chosen:
+        if not NEED_ENGINES.isdisjoint(chosen):
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
         if SCREENING.isdisjoint(chosen):
             lists = None
@@ -165,6 +168,9 @@ def _show(worker: Worker, around: AgentDependencies, lists: ProcessLists | None,
         worker.figures += transaction_figures(around.transaction_counters)
         worker.probes["policies"] = PoliciesProbe(around.transaction_counters)
         worker.probes["lists"] = ListsProbe(lists.deployment, now)
+        if lists.names is not None:
+            worker.figures += lists.names.figures
+            worker.probes["names"] = lists.names.probe
     if around.engines is not None and around.engines.load is not None:
         worker.figures.append(times)
         worker.probes["engines"] = around.engines.load.probe
@@ -198,6 +204,7 @@ async def _maintaining(
 ) -> AsyncIterator[None]:
     """Remove what is past its period, and update lists where that is asked for, while responsible for it."""
     sweeper = RetentionSweeper(deployment.stores, writer.write, now)
+    worker.figures += sweeper.figures
     is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
     removals: dict[str, Removal] = {
         "deliveries": DeliveryRemoval(deployment.stores, now),

@@ -18,6 +18,8 @@ class RateLimits(Frozen):
     """The sum of all keys of a tenant: `POST /v1/verifications` alone."""
     capture: int = Field(default=60, ge=1)
     """Per client token (G62)."""
+    capture_frames: int = Field(default=120, ge=1)
+    """Per client token: frames of movements, which do not count against `capture` (P10)."""
     sign_in: int = Field(default=10, ge=1)
     """Sign-ins in 15 minutes, counted in the store: all of an address, failed ones of an account (G96)."""
     rejected: int = Field(default=100, ge=1)

@@ -260,8 +260,10 @@ def _say_next_steps(running: Running, access: DemoAccess, body_file: Path) -> No
     body = shlex.quote(f"@{body_file}")
     _say_heading(f"Serving on {url}; Kafka consumers connect to {running.access.bootstrap}. Try it again:")
     _say_line(f"curl -s -X POST {url}/v1/verifications {key} {json_type} -d {body}")
+    _say_heading("Work in the console as one of the members, with the code of the authenticator:")
+    _say_line(f"{url}/console/sign-in?next=/console/review-cases?livemode%3Dfalse")
     cookies = f"-c cookies.txt -b cookies.txt -H 'Origin: {url}' {json_type}"
-    _say_heading("Sign in as one of the members, give the code of the authenticator, and look at the queue:")
+    _say_heading("The same over the interface: sign in, give the code, and look at the queue:")
     for member in access.members:
         credentials = json.dumps({"email": member.email, "password": member.password})
         _say_line(f"curl -s {cookies} {url}/v1/control/sessions -d '{credentials}'")

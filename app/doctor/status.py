@@ -1,8 +1,11 @@
 """Collect `veristream status`: readiness, backlogs and disk space."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from rich.console import Group
@@ -24,6 +27,7 @@ from app.settings import Settings, SettingsRefused
 from schemas.base import Frozen, rfc3339
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
+from streams.retention.scheduler import count_backlog
 from streams.runtime.lag import Waiting, measure_waiting
 
 WATCH_EVERY_S: Final = 2.0
@@ -33,6 +37,8 @@ _WORDS: Final = {
     "events": "events not sent",
     "audit_chains": "audit chains to seal",
     "dead_letters": "dead letters",
+    "evidence": "evidence past its date",
+    "erasures": "approved erasures",
 }
 
 
@@ -48,11 +54,13 @@ class Status(Frozen):
     lag: Mapping[str, int]
     """Records that wait for the agents, by topic."""
     waiting: Mapping[str, int]
-    """Events not sent, chains with unsealed audit rows, dead letters."""
+    """Events not sent, chains with unsealed audit rows, evidence past its date, erasures, dead letters."""
     oldest_event_s: float
     """How long the oldest event that was not sent has waited, in seconds."""
     oldest_command_s: Mapping[str, float]
     """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
+    oldest_evidence_s: float
+    """How long the oldest piece of evidence has been past its date, in seconds."""
     lists: Mapping[str, str]
     """The version of each list of the deployment, and when it was loaded."""
     disk_free_bytes: Mapping[str, int]
@@ -69,19 +77,39 @@ async def read_status(settings: Settings, url: str | None = None) -> Status:
         return await _read(settings, deployment, url)
 
 
-async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVERY_S) -> None:
-    """Collect and draw the status repeatedly, until interrupted."""
-    async with open_existing(settings) as deployment:
-        with Live(console=out, auto_refresh=False) as screen:
+async def watch(
+    settings: Settings,
+    url: str | None,
+    show: Callable[[Status], object] | None = None,
+    every_s: float = WATCH_EVERY_S,
+) -> None:
+    """Collect and show the status repeatedly, drawn on the screen by default, until interrupted."""
+    with ExitStack() as stack:
+        if show is None:
+            screen = stack.enter_context(Live(console=out, auto_refresh=False))
+            show = partial(_redraw, screen)
+        async with open_existing(settings) as deployment:
             while True:
-                screen.update(draw(await _read(settings, deployment, url)), refresh=True)
+                show(await _read(settings, deployment, url))
                 await asyncio.sleep(every_s)
+
+
+def _redraw(screen: Live, status: Status) -> None:
+    screen.update(draw(status), refresh=True)
+
+
+def write_line(status: Status) -> None:
+    """Write the status as one line of JSON, at once."""
+    sys.stdout.write(status.model_dump_json() + "\n")
+    sys.stdout.flush()
 
 
 async def _read(settings: Settings, deployment: Deployment, url: str | None) -> Status:
     findings = (await ServiceCheck(settings, url, deployment)()).findings
     service = next(one for one in findings if one.looked_at == "service")
     waiting, oldest_s = await count_in_store(deployment.stores, now())
+    overdue = await count_backlog(deployment.stores, now)
+    waiting |= {"evidence": overdue.pieces, "erasures": overdue.erasures}
     disks = DiskUsage(places_of(settings))
     await disks.measure()
     unsettled = Waiting({}, {})
@@ -104,6 +132,7 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         oldest_command_s={}
         if broker
         else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
+        oldest_evidence_s=round(overdue.oldest_s, 1),
         lists=await _lists(deployment),
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
@@ -139,6 +168,8 @@ def _lines(status: Status) -> Iterator[tuple[str, Text]]:
             yield f"oldest of {_short(topic)}", Text(f"{age_s:.0f} s")
     if status.oldest_event_s:
         yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
+    if status.oldest_evidence_s:
+        yield "oldest evidence", Text(f"{status.oldest_evidence_s:.0f} s past its date")
     for name, version in status.lists.items():
         yield f"list {name}", Text(version)
     yield "disk left", _sizes(status.disk_free_bytes)

@@ -23,7 +23,7 @@ from schemas.sessions import Captured, StoredSession
 from schemas.tenant_settings import Retention
 from schemas.verifications import Reason
 from streams.retention.rules import is_on_hold, period
-from streams.sessions import rules
+from streams.sessions import movements, rules
 from streams.sessions.notices import LOCALE as NOTICE_LOCALE
 from streams.sessions.notices import Notice
 from streams.verification.records import RETENTION_OF
@@ -116,6 +116,7 @@ def _steps(stored: StoredSession) -> tuple[CaptureStep, ...]:
         (CaptureStepName.DOCUMENT, EvidenceKind.IMAGE in needed, _is_good(stored.document)),
         (CaptureStepName.NUMBER, number, False),
         (CaptureStepName.SELFIE, EvidenceKind.SELFIE in needed, _is_good(stored.selfie)),
+        (CaptureStepName.MOVEMENTS, movements.are_asked_for(stored), movements.are_settled(stored)),
         (CaptureStepName.RESULT, True, stored.session.status in _RESULTS),
     )
     return tuple(

@@ -105,6 +105,8 @@ class Call:
     """Part of the answer has left; whatever goes wrong now can only cut it short."""
     body_bytes: int = 0
     """How much of the body budget it has taken."""
+    path_values: Mapping[str, str] | None = None
+    """Path parameters of a route that a page asks within the process; None: the request's own."""
 
     @property
     def key_id(self) -> KeyId | None:
@@ -173,7 +175,7 @@ class Call:
 
     def path_value(self, name: str) -> str:
         """Return a path parameter, which has the form its route demands."""
-        return self.request.match_info[name]
+        return (self.request.match_info if self.path_values is None else self.path_values)[name]
 
 
 CALL: Final = web.RequestKey("call", Call)

@@ -103,7 +103,7 @@ class Watch:
         awaited = error.verification_id if isinstance(error, DecisionPending) else None
         problem = problem_response(refusal, self.settings.base_url, call, awaited)
         if is_for_people(call.request):
-            return as_page(problem, refusal.code, refusal.detail, call.request_id)
+            return as_page(problem, refusal.code, refusal.detail, call.request_id, call.request.path)
         return problem
 
     def _tell_failure(self, call: Call, error: Exception, refusal: Refusal | None) -> None:

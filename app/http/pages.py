@@ -39,10 +39,20 @@ def is_for_people(request: web.Request) -> bool:
     return request.method in {"GET", "HEAD"} and wanted(request, (PROBLEM, HTML)) == HTML
 
 
-def as_page(problem: web.Response, code: ProblemCode, detail: str, request_id: str) -> web.Response:
+CONSOLE: Final = "/console"
+
+
+def as_page(
+    problem: web.Response, code: ProblemCode, detail: str, request_id: str, path: str
+) -> web.Response:
     """Return the page that says what a problem says, with the same status."""
     title, advice = TEXT_OF[code]
-    body = site().draw("problem.html", "en", title=title, advice=advice, detail=detail, request_id=request_id)
+    way_on = (
+        (CONSOLE, "Go to the console") if path.startswith(CONSOLE) else ("/verify", "Continue a verification")
+    )
+    body = site().draw(
+        "problem.html", "en", title=title, advice=advice, detail=detail, request_id=request_id, way_on=way_on
+    )
     page = web.Response(
         body=body, status=problem.status, content_type=HTML, charset="utf-8", headers=PAGE_HEADERS
     )

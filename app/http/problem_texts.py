@@ -63,6 +63,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
     ),
     ProblemCode.CONSENT_REQUIRED: ("Consent is missing", "Record the subject's consent first."),
     ProblemCode.SESSION_FINISHED: ("The session is finished", "Open a new one."),
+    ProblemCode.CHALLENGE_OVER: (
+        "The movements are over, or another one is asked for",
+        "Draw new ones with POST /v1/capture/challenge, or go on with POST /v1/capture/challenge/skip.",
+    ),
     ProblemCode.FLOW_NOT_PUBLISHED: ("The flow is not published", "Publish it first."),
     ProblemCode.CASE_CLAIMED: ("The case is claimed", "Wait for the lease to end or ask its holder."),
     ProblemCode.CAPABILITY_EXISTS: ("The capability exists", "Change the entry instead."),

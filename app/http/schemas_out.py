@@ -11,9 +11,10 @@ _WHOLE: Final = frozenset(
     {
         "Flow", "FlowConfiguration", "FlowDocument", "FlowRevision", "ReviewCase", "Conclusion",
         "VerificationSession", "SessionDetail", "WebhookEndpoint", "Delivery", "Attempt",
+        "Preferences", "QueueSummary",
     }
 )  # fmt: skip
-"""Models the interface gives with every field, null where there is nothing (2.1-2.5, G35, G38, G89)."""
+"""Models given with every field, null where there is nothing (2.1-2.5, G35, G38, G89, P19, P21)."""
 
 _TIMES: Final = frozenset({"created_at", "updated_at", "timestamp"})
 

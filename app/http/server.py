@@ -8,6 +8,7 @@ from aiohttp import web
 from app.http.auth import Gate
 from app.http.bodies import BodyBudget, BodyReader
 from app.http.connections import ConnectionLimits
+from app.http.console import Console
 from app.http.cursors import Cursors
 from app.http.denials import DENIALS, Denials
 from app.http.endpoints import CALL, Endpoint
@@ -24,6 +25,7 @@ from app.http.routes.backtests import BacktestRoutes, backtest_endpoints
 from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
+from app.http.routes.console.endpoints import console_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
@@ -37,9 +39,11 @@ from app.http.routes.lists.routes import ListRoutes, list_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.name_screenings import NameScreeningRoutes, name_screening_endpoints
 from app.http.routes.pages import page_endpoints
+from app.http.routes.people import PeopleRoutes, people_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
 from app.http.routes.reference import problem_endpoints, reference_endpoints
+from app.http.routes.review_cases.queue import QueueRoutes
 from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
@@ -103,7 +107,7 @@ def endpoints_of(
     limits = limits or TenantLimits(ports.stores.records, settings.rate_limits)
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key, settings.older_cursor_keys)
-    presenter = Presenter(ports.stores.vault)
+    presenter, case_texts = Presenter(ports.stores.vault), CaseTexts(ports.stores.vault)
     known_lists = KnownListNames(ports.lists.storage)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
@@ -136,7 +140,9 @@ def endpoints_of(
         *backtest_endpoints(BacktestRoutes(ports, bodies, cursors, known_lists)),
         *list_endpoints(ListRoutes(ports, bodies, cursors)),
         *platform_list_endpoints(PlatformListRoutes(ports, bodies)),
-        *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
+        *case_endpoints(
+            CaseRoutes(ports, bodies, case_texts), QueueRoutes(ports, bodies, cursors, case_texts)
+        ),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
@@ -150,6 +156,7 @@ def endpoints_of(
         ),
         *sign_in_endpoints(ports, bodies, settings),
         *member_endpoints(MemberRoutes(ports, bodies, cursors)),
+        *people_endpoints(PeopleRoutes(ports, bodies)),
         *key_endpoints(KeyRoutes(ports, bodies, cursors)),
         *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports), limits)),
         *privacy_endpoints(
@@ -159,6 +166,7 @@ def endpoints_of(
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
         *page_endpoints(),
+        *console_endpoints(Console(ports.stores.records, ports.clock)),
         *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)

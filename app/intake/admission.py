@@ -77,9 +77,9 @@ class Admission:
 
     Each front counts, orders and measures its own requests. Two fronts on the same workers release twice
     `places` in common and both see the longer decisions; shares are fair within each front. Set `places`
-    to the vision workers of the deployment over the number of its fronts, and two: the models then hardly wait
-    while images are decoded and decisions are stored. A capture session takes its place
-    when it is handed in, and leaves it when it has its outcome.
+    to the vision workers of the deployment over the number of its fronts, and two: the models then hardly
+    wait while images are decoded and decisions are stored. A capture session takes its place when it is
+    handed in, and leaves it when it has its outcome.
     """
 
     def __init__(

@@ -44,6 +44,11 @@ WHOLE_BODY: Final = ""
 JUDGING_S: Final = 8.0
 """How long a front judges an image before it keeps it unjudged; the evaluation judges it anyway."""
 
+MAX_FRAME_BYTES: Final = 300_000
+"""A frame of a movement (P13)."""
+
+_JPEG: Final = b"\xff\xd8\xff"
+
 WAITING: Final = 32
 """A front looks at captured images one after the other, some 0.1 s each, without any model."""
 
@@ -84,6 +89,35 @@ class CaptureIntake:
             raise Refused.at(image.pointer, ProblemCode.PAYLOAD_TOO_LARGE, message)
         keepable = await make_storable(self.images, image)
         reasons = await self._judge(stored, what, image, keepable)
+        evidence_id = await self._store(tenant_id, stored, what, image, keepable)
+        return StoredCapture(attempt_of(stored), evidence_id, reasons)
+
+    async def keep_frame(
+        self, tenant_id: TenantId, stored: StoredSession, image: ReceivedImage
+    ) -> EvidenceId:
+        """Store a frame of a movement; the judge of it decodes it.
+
+        Raises:
+            Refused: PAYLOAD_TOO_LARGE, IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
+            Overloaded: Too many images are being looked at.
+            StoreUnavailable: Nothing is known; the same frame may be sent again.
+        """
+        if len(image.content) > MAX_FRAME_BYTES:
+            message = f"The frame has more than {MAX_FRAME_BYTES} bytes."
+            raise Refused.at(image.pointer, ProblemCode.PAYLOAD_TOO_LARGE, message)
+        if not image.content.startswith(_JPEG):
+            raise Refused.at(image.pointer, ProblemCode.IMAGE_UNDECODABLE, "A frame is a JPEG.")
+        keepable = await make_storable(self.images, image)
+        return await self._store(tenant_id, stored, EvidenceKind.LIVENESS_TRACE, image, keepable)
+
+    async def _store(
+        self,
+        tenant_id: TenantId,
+        stored: StoredSession,
+        what: EvidenceKind,
+        image: ReceivedImage,
+        keepable: StorableImage,
+    ) -> EvidenceId:
         row, attempt = stored.session, attempt_of(stored)
         run = verification_id(tenant_id, row.session_id, attempt)
         evidence_id = EvidenceId(derive_id("evd", run, what, image.digest))
@@ -98,7 +132,7 @@ class CaptureIntake:
             created_at=self.clock(),
         )
         await self.evidence.put([EvidenceDraft(draft, keepable.content)])
-        return StoredCapture(attempt, evidence_id, reasons)
+        return evidence_id
 
     async def _judge(
         self, stored: StoredSession, what: EvidenceKind, image: ReceivedImage, keepable: StorableImage

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import date, datetime
+from functools import partial
 from importlib import resources
 from typing import Final
 
@@ -15,9 +16,16 @@ from app.lists.sharing import copy_missing
 from schemas.enums import CheckKind
 from schemas.lists import SANDBOX, NameEntry
 from schemas.problems import StoreUnavailable
+from streams.lists.listed_names import (
+    EntriesInvalid,
+    IndexNames,
+    LocalNames,
+    NamesUnavailable,
+    index_locally,
+    read_names,
+)
 from streams.lists.loaded import LoadedList, LoadedLists
 from streams.lists.storage import ListStorage
-from streams.names.index import NameIndex
 from streams.runtime.background import BackgroundTask
 from streams.runtime.supervisor import Figure
 
@@ -42,17 +50,18 @@ class DeploymentLists:
         snapshots: ListSnapshots,
         clock: Callable[[], datetime],
         storage: ListStorage | None,
-        *,
-        whole: bool,
+        index: IndexNames,
     ) -> None:
         self.lists = LoadedLists()
         self._snapshots = snapshots
         self._clock = clock
         self._storage = storage
-        self._whole = whole
+        self._index = index
         self._served: dict[str, str] = {}
         self._damaged_until: dict[str, float] = {}
         """When a damaged list is read again, monotonic: another process may have replaced it meanwhile."""
+        self._unindexed: set[str] = set()
+        """Lists of which a newer version is to be indexed as soon as that is possible."""
         self._known = storage is None
         """Whether it was read which lists there are."""
         self.is_notified: Callable[[], bool] = lambda: False
@@ -72,7 +81,8 @@ class DeploymentLists:
     async def watch(self) -> None:
         """Look for new versions, until cancelled."""
         while True:
-            quiet = self.is_notified() and self._known and not self.lists.missing
+            complete = self._known and not self.lists.missing and not self._unindexed
+            quiet = self.is_notified() and complete
             every_s = _NOTIFIED_LOOK_EVERY_S if quiet else _LOOK_EVERY_S
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), every_s)
@@ -111,18 +121,24 @@ class DeploymentLists:
 
     async def _serve(self, snapshot: Snapshot, marked: str) -> None:
         try:
-            loaded = await asyncio.to_thread(self._build, snapshot)
-        except SnapshotDamaged as error:
+            loaded = await self._build(snapshot)
+        except (SnapshotDamaged, EntriesInvalid):
             self.lists.miss(snapshot.name, snapshot.check)
             self._damaged_until[snapshot.name] = time.monotonic() + _DAMAGED_PAUSE_S
-            log.error("lists.damaged", list=str(error))  # noqa: TRY400 - the name says it all
+            log.error("lists.damaged", list=snapshot.name)  # noqa: TRY400 - the name says it all
+            return
+        except NamesUnavailable:
+            self.lists.miss(snapshot.name, snapshot.check)
+            self._unindexed.add(snapshot.name)
+            log.warning("lists.not_indexed", list=snapshot.name)  # the next look tries again
             return
         self._served[snapshot.name] = marked
+        self._unindexed.discard(snapshot.name)
         self.lists.replace(loaded)
         log.info("lists.served", list=snapshot.name, version=snapshot.version, entries=snapshot.entries)
 
-    def _build(self, snapshot: Snapshot) -> LoadedList:
-        entries = self._snapshots.entries(snapshot)
+    async def _build(self, snapshot: Snapshot) -> LoadedList:
+        names, with_wallets = await read_names(partial(self._parts, snapshot), self._index)
         return LoadedList(
             name=snapshot.name,
             owner=None,
@@ -130,8 +146,14 @@ class DeploymentLists:
             version=snapshot.version,
             source_date=snapshot.source_date,
             loaded_at=snapshot.loaded_at,
-            index=NameIndex(entry for entry in entries if self._whole or entry.wallets),
+            names=names,
+            with_wallets=with_wallets,
         )
+
+    async def _parts(self, snapshot: Snapshot) -> AsyncIterator[Sequence[bytes]]:
+        parts = self._snapshots.parts(snapshot)
+        while (part := await asyncio.to_thread(next, parts, None)) is not None:
+            yield part
 
 
 @asynccontextmanager
@@ -139,11 +161,10 @@ async def serving_lists(
     snapshots: ListSnapshots,
     clock: Callable[[], datetime],
     storage: ListStorage | None = None,
-    *,
-    whole: bool = True,
+    index: IndexNames = index_locally,
 ) -> AsyncIterator[DeploymentLists]:
     """Yield the deployment's lists, all built; new versions replace them within seconds."""
-    served = DeploymentLists(snapshots, clock, storage, whole=whole)
+    served = DeploymentLists(snapshots, clock, storage, index)
     await served.start()
     watching = BackgroundTask(served.watch, "lists")
     watching.start()
@@ -157,7 +178,7 @@ def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figu
     """Return the entries and the age of each of the deployment's lists."""
 
     def entries() -> dict[str, float]:
-        return {one.name: len(one.index) for one in published(lists)}
+        return {one.name: len(one.names) for one in published(lists)}
 
     def ages() -> dict[str, float]:
         return {one.name: (clock() - one.loaded_at).total_seconds() for one in published(lists)}
@@ -195,5 +216,5 @@ def sandbox_list(now: datetime) -> LoadedList:
         version=f"{_SANDBOX_DATE.isoformat()}#{digest}",
         source_date=_SANDBOX_DATE,
         loaded_at=now,
-        index=NameIndex(entries),
+        names=LocalNames(entries),
     )

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from app.vision.jobs import PACKET_BYTES, Facts
 from schemas.base import Frozen
 from schemas.problems import EngineFailed, VeristreamError
+from streams.runtime.child_processes import child_environment
 
 START_TIMEOUT_S: Final = 120.0
 """Models load and warm in a few seconds; on a laden machine it can take many times as long."""
@@ -34,9 +35,6 @@ memory back after each of them, and every page it takes again costs a fault."""
 _LARGE_PAGES: Final = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 """Ask the kernel for pages of 2 MB (glibc 2.35; ignored elsewhere): one search for text takes 560 faults
 instead of 10,800, and a line is read in a tenth less of processor time."""
-_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONHOME")
-"""Variables the forker gets; settings hold secrets, and a child must not know them."""
-
 
 READY: Final = b"ready"
 """A child's first message."""
@@ -202,11 +200,4 @@ class Forker:
 
 
 def _environment() -> dict[str, str]:
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {
-        **passed_on,
-        **_ONE_THREAD,
-        **_KEEPING_MEMORY,
-        **_LARGE_PAGES,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
+    return {**child_environment(), **_ONE_THREAD, **_KEEPING_MEMORY, **_LARGE_PAGES}

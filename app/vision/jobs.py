@@ -100,6 +100,8 @@ class FaceFacts(EngineFacts):
     copy_at: float
 
     metric: Metric
+    eye_corners: bool = True
+    """Landmarks begin with the corners of the eyes, as the default engine's; else with their middles."""
 
 
 class Facts(Frozen):

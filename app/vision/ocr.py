@@ -17,8 +17,8 @@ from rapidocr.ch_ppocr_det.utils import DetPreProcess
 from rapidocr.ch_ppocr_rec import TextRecInput
 from typing_extensions import override
 
-from app.vision.models import ModelUnusable, read_pinned
-from app.vision.recogniser import COMMON, LINE_HEIGHT_PX, Options, open_recogniser, open_session
+from app.vision.models import ModelUnusable, open_session, read_pinned
+from app.vision.recogniser import COMMON, LINE_HEIGHT_PX, Options, open_recogniser
 from streams.vision_ports import Detail, Picture, Pixels, Quad, TextLine, TextReader
 
 DETECTOR: Final = "PP-OCRv6_det_small.onnx"

@@ -16,6 +16,7 @@ from app.vision.exchange import ChildDied, Exchange, receive
 from app.vision.forker import Child, Ended, Forker
 from app.vision.jobs import Job
 from schemas.problems import EngineFailed, Overloaded, VeristreamError
+from streams.runtime.child_processes import cpu_s
 from streams.runtime.fair_queue import TenantQueue
 from streams.vision_ports import TENANT, Picture, not_counted
 
@@ -49,8 +50,6 @@ GRACE_S: Final = 0.2
 """A job nobody waits for any more may take so much longer before its child is killed for it."""
 _LOOKS: Final = 4
 """Looks at a child's processor time within its job's limit."""
-_CPU_CLOCK: Final = 2
-"""CPUCLOCK_SCHED of Linux: what clock_getcpuclockid(3) makes of a process id."""
 STUCK_S: Final = 60.0
 """When no job has ended or was seen to work for as long while some ran, the children are stuck."""
 STILLBORN_MAX: Final = 3
@@ -293,14 +292,6 @@ class VisionPool:
             self.running += 1
         if not self.running:
             self._still.set()
-
-
-def cpu_s(pid: int) -> float:
-    """Return the processor seconds a process has taken; 0 when it is not there any more."""
-    try:
-        return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
-    except OSError:
-        return 0.0
 
 
 def _named(failed: EngineFailed) -> str:

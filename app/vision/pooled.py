@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from app.vision import jobs
 from app.vision.examining import Examiner
+from app.vision.faces.pose import pose_of
 from app.vision.images import strip_upright
 from app.vision.jobs import EngineFacts, FaceFacts
 from app.vision.pool import VisionPool
@@ -28,6 +29,7 @@ from streams.vision_ports import (
     ImageDecoder,
     LivenessEngine,
     Picture,
+    Pose,
     Quad,
     Sharpness,
     TextLine,
@@ -146,6 +148,7 @@ class PooledFaceEngine(FaceEngine):
         self.fail_at = facts.fail_at
         self.copy_at = facts.copy_at
         self._metric = facts.metric
+        self._eye_corners = facts.eye_corners
         self._pool = pool
 
     @override
@@ -159,6 +162,10 @@ class PooledFaceEngine(FaceEngine):
     @override
     def distance(self, one: Embedding, other: Embedding) -> float:
         return self._metric.distance(one, other)
+
+    @override
+    def pose(self, face: Face) -> Pose | None:
+        return pose_of(face, self._eye_corners)
 
     @override
     async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:

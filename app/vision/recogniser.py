@@ -16,7 +16,7 @@ from rapidocr.ch_ppocr_rec import TextRecognizer
 from rapidocr.ch_ppocr_rec.utils import CTCLabelDecode
 from typing_extensions import override
 
-from app.vision.models import CHANNELS, Floats, session_options
+from app.vision.models import CHANNELS, Floats, open_session
 from app.vision.onnx_wire import Graph, Model, tensor
 
 LINE_HEIGHT_PX: Final = 48
@@ -46,18 +46,14 @@ COMMON: Final = {"engine_type": EngineType.ONNXRUNTIME, "lang_type": LangRec.CH}
 """Options of both of rapidocr's parts."""
 
 
-def open_session(model: bytes) -> InferenceSession:
-    """Open an ONNX model to run as `session_options` says."""
-    return InferenceSession(model, session_options(), providers=["CPUExecutionProvider"])
-
-
 def open_recogniser(model: bytes) -> TextRecognizer:
     """Return rapidocr's recogniser over the bytes of its pinned model, in single precision.
 
-    Quantised by onnxruntime, it does not read the same. With 8-bit weights alone (`quantize_dynamic`) a line takes
-    as long, and of 246 lines of rendered pages, sharp, blurred, noisy and small, 107 have another text. With
-    8-bit activations calibrated on 24 of the lines (`quantize_static`, per channel) it takes 16 ms instead of 30,
-    and of 122 lines 9 have another text, among them one of the 8 of a machine-readable zone.
+    Quantised by onnxruntime, it does not read the same. With 8-bit weights alone (`quantize_dynamic`) a
+    line takes as long, and of 246 lines of rendered pages, sharp, blurred, noisy and small, 107 have another
+    text. With 8-bit activations as well, calibrated on 24 of the lines (`quantize_static`, per channel), it
+    takes 16 ms instead of 30, and of 122 lines 9 have another text, among them one of the 8 of a
+    machine-readable zone.
     """
     parts = Model(model)
     weights, bias = (parts.constant(name) for name in (_WEIGHTS, _BIAS))

@@ -28,9 +28,7 @@ def enter(parent: int) -> None:
 
     Where the kernel has no system call filters only the limits hold.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
+    end_with(parent)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     _prctl(_PR_SET_DUMPABLE, 0)
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the kernel's first choice
@@ -44,6 +42,13 @@ def enter(parent: int) -> None:
     ):
         resource.setrlimit(what, (most, most))
     seccomp.confine()
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends, however that ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
 
 
 def allow_cpu(seconds: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from app.web.assets import AssetLibrary, load_assets
-from app.web.texts import languages
+from app.web.texts import console_language, languages
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,26 @@ class Site:
             **values,
         ).encode()
 
+    def draw_console(self, template: str, **values: Any) -> bytes:
+        """Return a page of the console; its `say` returns a text with names filled in. Values are escaped."""
+        language = console_language()
+
+        def say(key: str, **named: object) -> str:
+            return language.texts[key].format(**named)
+
+        page = self.templates.get_template(f"console/{template}")
+        return page.render(language=language, say=say, asset=self.assets.url, **values).encode()
+
 
 @cache
 def site() -> Site:
     """Return the site; it is read once a process."""
+    every = {**languages(), "console": console_language()}
     texts = {
-        f"texts-{code}.json": json.dumps(
+        f"texts-{name}.json": json.dumps(
             dict(language.texts), ensure_ascii=False, separators=(",", ":")
         ).encode()
-        for code, language in languages().items()
+        for name, language in every.items()
     }
     loader = PackageLoader("app.web")
     templates = Environment(

@@ -32,6 +32,12 @@ def languages() -> Mapping[str, Language]:
     )
 
 
+@cache
+def console_language() -> Language:
+    """Return the texts of the console, which is in English."""
+    return Language.from_bytes((files("app.web") / "texts" / "console.json").read_bytes())
+
+
 def language_of(wanted: str | None) -> str | None:
     """Return the code of the language that serves a BCP 47 tag; None when none does."""
     code = (wanted or "").partition("-")[0].lower()

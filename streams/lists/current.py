@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
-from pydantic import ValidationError
 from typing_extensions import override
 
 from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from schemas.tenant_lists import StoredList, StoredLists
-from streams.lists.building import BuiltList, build_list
+from streams.lists.building import BuildList, BuiltList
+from streams.lists.listed_names import EntriesInvalid, IndexNames, NamesUnavailable, index_locally
 from streams.lists.loaded import (
     ListState,
     ListStates,
@@ -58,10 +58,15 @@ class CurrentLists(ListStates):
     """Serves whole versions only: an answer sees a list as it was before a change, or as it is after it."""
 
     def __init__(
-        self, deployment: ListStates, storage: ListStorage, monotonic: Callable[[], float] = time.monotonic
+        self,
+        deployment: ListStates,
+        storage: ListStorage,
+        monotonic: Callable[[], float] = time.monotonic,
+        index: IndexNames = index_locally,
     ) -> None:
         self._deployment = deployment
         self._storage = storage
+        self._build_list = BuildList(storage, index)
         self._monotonic = monotonic
         self._tenants: OrderedDict[TenantId, _TenantLists] = OrderedDict()
 
@@ -123,16 +128,15 @@ class CurrentLists(ListStates):
             while outdated := self._outdated(one):
                 await self._build_one(tenant_id, one, outdated[0])
             self._make_room()
-        except StoreUnavailable:
+        except (StoreUnavailable, NamesUnavailable):
             log.warning("lists.read_failed", tenant_id=tenant_id)  # the next question tries again
         finally:
             one.building = None
 
     async def _build_one(self, tenant_id: TenantId, one: _TenantLists, stored: StoredList) -> None:
         try:
-            lines = await self._storage.lines(tenant_id, stored)
-            built = await asyncio.to_thread(build_list, tenant_id, stored, lines)
-        except (EntriesDamaged, ValidationError):
+            built = await self._build_list(tenant_id, stored)
+        except (EntriesDamaged, EntriesInvalid):
             one.damaged.add(stored.place)
             log.error("lists.damaged", tenant_id=tenant_id, list=stored.name)  # noqa: TRY400 - names it all
             return

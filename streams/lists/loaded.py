@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from schemas.enums import CheckKind
 from schemas.ids import TenantId
-from schemas.lists import SANDBOX, ListKind
+from schemas.lists import SANDBOX, ListKind, NameEntry
 from schemas.wallets import Listing
-from streams.names.index import NameIndex
+from streams.lists.listed_names import ListedNames
 from streams.ports.screening import ScreeningState
 
 
@@ -27,7 +27,9 @@ class LoadedList:
     version: str
     source_date: date
     loaded_at: datetime
-    index: NameIndex
+    names: ListedNames
+    with_wallets: tuple[NameEntry, ...] = ()
+    """Those of the entries that have wallets."""
 
     def belongs_to(self, tenant_id: TenantId, *, livemode: bool) -> bool:
         """Return whether the tenant's screenings of the mode use the list unasked (G132)."""

@@ -1,7 +1,7 @@
-"""Screen a target against the loaded lists of a check, in a thread of this process (G117, G132)."""
+"""Screen a target against the loaded lists of a check (G117, G132)."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,9 +10,11 @@ from typing_extensions import override
 from schemas.enums import CheckKind
 from schemas.ids import TenantId
 from schemas.lists import SANDBOX
+from schemas.problems import StoreUnavailable
 from schemas.screenings import CheckAnswer, CheckResultKind, ErrorCause, ScreeningTarget
+from streams.lists.listed_names import NamesUnavailable
 from streams.lists.loaded import ListState, ListStates, LoadedList
-from streams.names.matching import Found, Thresholds, amount_to, find_matches
+from streams.names.matching import Found, Thresholds, amount_to
 from streams.ports.screening import ListedEntries, Screening, ScreeningOptions, ScreeningState
 
 
@@ -50,7 +52,7 @@ class ListScreening(Screening, ListedEntries):
         if not isinstance(state, ListState):
             state = await self._lists.state_of(tenant_id)
         choice = _choose(state, check, options, tenant_id, livemode=livemode, now=self._clock())
-        return await asyncio.to_thread(_screen, check, target, options, choice)
+        return await _screen(check, target, options, choice)
 
     @override
     async def entry_digest(
@@ -64,8 +66,10 @@ class ListScreening(Screening, ListedEntries):
         if not named:
             return None
         own = max(named, key=lambda one: one.owner is not None)
-        entry = await asyncio.to_thread(own.index.find, entity_id)
-        return None if entry is None else entry.digest()
+        try:
+            return await own.names.entry_digest(entity_id)
+        except NamesUnavailable:
+            raise StoreUnavailable("the lists cannot be read for now") from None
 
 
 def _choose(
@@ -101,38 +105,44 @@ def _serves(loaded: LoadedList, check: CheckKind) -> bool:
     return loaded.check is check or loaded.name == SANDBOX
 
 
-def _screen(
+async def _screen(
     check: CheckKind, target: ScreeningTarget, options: ScreeningOptions, choice: _Choice
 ) -> CheckAnswer:
     thresholds = Thresholds(options.match, options.possible, options.corroborate)
-    found = sorted(_find_all(check, target, thresholds, choice.lists, options), key=lambda one: one.rank)
+    searched = await asyncio.gather(*(_search(one, target, thresholds) for one in choice.lists))
+    answered = [one for one, found in zip(choice.lists, searched, strict=True) if found is not None]
+    causes = choice.causes
+    if len(answered) < len(choice.lists):
+        causes = (*causes, ErrorCause.CHECK_UNAVAILABLE)
+    found = sorted(_that_count(check, searched, options), key=lambda one: one.rank)
     result = amount_to(found)
     counted = [one.match.score for one in found if one.match.suppressed_by is None]
     return CheckAnswer(
         check=check,
-        result=CheckResultKind.ERROR if result is CheckResultKind.CLEAR and choice.causes else result,
+        result=CheckResultKind.ERROR if result is CheckResultKind.CLEAR and causes else result,
         score=max(counted, default=None),
         matches=tuple(one.match for one in found[: options.limit]),
-        list_versions=_versions(choice.lists),
-        causes=choice.causes,
+        list_versions={one.name: one.version for one in answered},
+        causes=causes,
     )
 
 
-def _versions(lists: Sequence[LoadedList]) -> Mapping[str, str]:
-    return {one.name: one.version for one in lists}
+async def _search(
+    loaded: LoadedList, target: ScreeningTarget, thresholds: Thresholds
+) -> Sequence[Found] | None:
+    """Return what a list says; None when it cannot be asked."""
+    try:
+        return await loaded.names.search(target, loaded.name, thresholds)
+    except NamesUnavailable:
+        return None
 
 
-def _find_all(
-    check: CheckKind,
-    target: ScreeningTarget,
-    thresholds: Thresholds,
-    lists: Sequence[LoadedList],
-    options: ScreeningOptions,
+def _that_count(
+    check: CheckKind, searched: Iterable[Sequence[Found] | None], options: ScreeningOptions
 ) -> Iterator[Found]:
-    for loaded in lists:
-        for found in find_matches(target, loaded.index, loaded.name, thresholds):
-            if found.checks and check not in found.checks:
-                continue
+    """Yield the matches of entries that belong to the check, those that a disposition covers marked."""
+    for found in (one for of_list in searched for one in of_list or ()):
+        if not found.checks or check in found.checks:
             yield _suppress(found, options)
 
 

@@ -104,22 +104,25 @@ class ListStorage:
         Raises:
             EntriesDamaged: They have not.
         """
-        found = [line async for part in self.parts(tenant_id, stored) for line in part]
-        if await asyncio.to_thread(_digest, found) != stored.sha256:
+        return [line async for part in self.checked_parts(tenant_id, stored) for line in part]
+
+    async def checked_parts(self, tenant_id: TenantId, stored: StoredList) -> AsyncIterator[list[bytes]]:
+        """Yield the entries part after part; behind the last they are known to have their hash.
+
+        Raises:
+            EntriesDamaged: They have not, or a part cannot be read.
+        """
+        digest = hashlib.sha256()
+        async for part in self.parts(tenant_id, stored):
+            await asyncio.to_thread(digest.update, b"".join(line + b"\n" for line in part))
+            yield part
+        if digest.hexdigest() != stored.sha256:
             raise EntriesDamaged(stored.name)
-        return found
 
 
 def lists_record(tenant_id: TenantId, lists: StoredLists, version: int, now: datetime) -> Record:
     """Return the record that names all lists of a tenant."""
     return Record(tenant_id, RecordKind.LISTS, LISTS_ID, lists.to_bytes(), now, version=version)
-
-
-def _digest(lines: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line + b"\n")
-    return digest.hexdigest()
 
 
 def _parts(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -13,6 +13,7 @@ from schemas.base import to_milliseconds
 from schemas.ids import TenantId
 from schemas.name_screenings import RescreenNames, ScreeningParts, StoredNameScreening
 from schemas.problems import NotFound, StoreUnavailable
+from schemas.screenings import ErrorCause
 from schemas.topics import Topic
 from streams.aggregate import retry_conflicts
 from streams.audit.commit import Commit
@@ -68,6 +69,8 @@ class Rescreen:
         stored = StoredNameScreening.from_bytes(current.body)
         try:
             change = await self._compared(command, current, stored)
+            if change is None:
+                return
         except Erased:
             unwatched = replace(
                 current, version=current.version + 1, indexes=by_mode_and_subject(stored.screening)
@@ -75,8 +78,13 @@ class Rescreen:
             change = Change(tenant_id, (unwatched,))
         await self.commit(change)
 
-    async def _compared(self, command: RescreenNames, current: Record, stored: StoredNameScreening) -> Change:
-        """Return the screening with what was found, and the case of what is new."""
+    async def _compared(
+        self, command: RescreenNames, current: Record, stored: StoredNameScreening
+    ) -> Change | None:
+        """Return the screening with what was found, and the case of what is new.
+
+        None when a list could not be asked: the screening stays due, so the next sweep sends another command.
+        """
         vault, tenant_id, screening = self.stores.vault, command.tenant_id, stored.screening
         subject_id, label = screening.subject_id, parts_label(screening.screening_id)
         parts = await unseal(vault, tenant_id, subject_id, label, stored.sealed, ScreeningParts)
@@ -88,6 +96,8 @@ class Rescreen:
         screened = await screen_all(
             self.screening, parts.request, tenant_id, suppressed, livemode=screening.livemode
         )
+        if any(ErrorCause.CHECK_UNAVAILABLE in one.causes for one in screened.results):
+            return None
         reported = tuple(dict.fromkeys((*parts.reported, *screened.counted)))
         update = {
             "sealed": await seal(

@@ -49,12 +49,12 @@ class NameIndex:
     Entries are held as bytes and decoded on demand: a million of them fit in memory.
     """
 
-    def __init__(self, entries: Iterable[NameEntry]) -> None:
-        self._raw: list[bytes] = []
-        build = _Build()
+    def __init__(self, entries: Iterable[NameEntry] = (), build: "IndexBuild | None" = None) -> None:
+        """Index what was added to the build, if there is one, and the entries."""
+        build = build or IndexBuild()
         for entry in entries:
-            build.add(len(self._raw), entry)
-            self._raw.append(entry.to_bytes())
+            build.add(entry)
+        self._raw = build.raw
         self._keys, self._starts, self._postings = build.postings()
         self._entities = np.frombuffer(build.entities, dtype=np.int32)
         self._ordinals = np.frombuffer(build.ordinals, dtype=np.int32)
@@ -126,10 +126,12 @@ class NameIndex:
         return NameEntry.from_bytes(self._raw[entity])
 
 
-class _Build:
-    """What is gathered while an index is built."""
+class IndexBuild:
+    """What is collected while an index is built."""
 
     def __init__(self) -> None:
+        self.raw: list[bytes] = []
+        """The entries."""
         self.entities = array("i")
         self.ordinals = array("i")
         self.persons = array("b")
@@ -137,8 +139,10 @@ class _Build:
         self._keys = array("Q")
         self._names = array("i")
 
-    def add(self, entity: int, entry: NameEntry) -> None:
-        """Add the names and identifiers of an entry."""
+    def add(self, entry: NameEntry) -> None:
+        """Add an entry with its names and identifiers."""
+        entity = len(self.raw)
+        self.raw.append(entry.to_bytes())
         for ordinal, text in enumerate((*entry.names, *entry.weak_names)):
             name = analyse.__wrapped__(text, entry.kind)
             keys = {key for word in name.words for key in _keys(word) if key}

@@ -24,6 +24,9 @@ _NAMES_COMPARED: Final = 60
 
 MOST_MATCHES: Final = 20
 
+_SAME_NUMBER: Final = 500
+"""Entities with one identifier that are returned: one that more of them share tells nobody apart."""
+
 _SURE: Final = 1.0
 """The score of an equal identifier."""
 
@@ -76,7 +79,7 @@ def find_matches(
         for entity, candidate in _near(analyse(target.name, target.kind), index):
             if entity not in best or candidate.scored.score > best[entity].scored.score:
                 best[entity] = candidate
-    same_number = {at for identifier in target.identifiers for at in index.with_identifier(identifier.value)}
+    same_number = set(_same_number(target, index))
     for entity in sorted(same_number - best.keys()):
         entry = index.entry(entity)
         best[entity] = _Candidate(entry, entry.names[0], Scored(0.0), weak=False)
@@ -95,6 +98,11 @@ def amount_to(found: Sequence[Found]) -> CheckResultKind:
         if result in results:
             return result
     return CheckResultKind.CLEAR
+
+
+def _same_number(target: ScreeningTarget, index: NameIndex) -> Iterator[int]:
+    for identifier in target.identifiers:
+        yield from index.with_identifier(identifier.value)[:_SAME_NUMBER]
 
 
 def _near(query: AnalysedName, index: NameIndex) -> Iterator[tuple[int, _Candidate]]:

@@ -2,12 +2,17 @@
 
 Whatever ends the process on the way, the evidence is listed by its age until it is gone, and the command
 given again does only what is left to do: the record says which part that is.
+
+Commands come by the thousand once their date has passed. A few are carried out at once, and each is followed
+by a rest in proportion to what it took: the busier the machine, the fewer, so that decisions do not wait.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from schemas.base import to_milliseconds
 from schemas.enums import RetentionPolicy
@@ -24,6 +29,12 @@ from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.retention import rules
 
+AT_ONCE: Final = 4
+"""Commands that one process carries out at the same time."""
+
+REST: Final = 4
+"""Pause after a command, in multiples of what it took."""
+
 
 @dataclass(frozen=True, slots=True)
 class RedactEvidence:
@@ -34,14 +45,21 @@ class RedactEvidence:
     commit: Commit
     clock: Callable[[], datetime]
     pause: Pause = asyncio.sleep
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def __call__(self, command: RedactVerification) -> None:
-        """Redact the verification and remove the evidence.
+        """Redact the verification and remove the evidence, in a turn with a rest after it.
 
         Raises:
             StoreUnavailable: Some of it may be done; the same command may be given again.
             Conflict: The verification changed at every attempt.
         """
+        async with self.turns:
+            begun = time.monotonic()
+            await self._carry_out(command)
+            await self.pause((time.monotonic() - begun) * REST)
+
+    async def _carry_out(self, command: RedactVerification) -> None:
         removable = await retry_conflicts(lambda: self._redact(command), self.pause)
         await self.stores.ages.remove(command.tenant_id, removable)
 

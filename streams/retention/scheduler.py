@@ -23,6 +23,7 @@ from streams.retention import rules
 from streams.retention.erasure_records import APPROVED_INDEX, erase_command
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import Outgoing
+from streams.runtime.supervisor import Figure
 from streams.tenants.handler import TENANTS_INDEX
 from streams.tenants.settings import read_settings
 
@@ -42,10 +43,23 @@ class SweepPace:
     """How much one round takes up."""
 
     page: int = 200
-    most: int = 5_000
-    """Verifications asked for in one round; the next takes the others. Bounds memory and the topic."""
+    most: int = 2_000
+    """Verifications asked for in one round; the next takes the others. Bounds memory and the topic, and how
+    long an erasure waits behind them."""
     again_after: timedelta = timedelta(minutes=15)
     """A verification that was asked for and is still there is asked for again."""
+
+
+@dataclass(slots=True)
+class Backlog:
+    """What is past its date and still stored."""
+
+    pieces: int = 0
+    """Of evidence; a round looks at no more than it asks for."""
+    erasures: int = 0
+    """Approved, and not carried out."""
+    oldest_s: float = 0.0
+    """How long the oldest piece has been past its date."""
 
 
 class RetentionSweeper:
@@ -60,6 +74,9 @@ class RetentionSweeper:
         self._pace = pace or SweepPace()
         self._asked: dict[tuple[str, ...], datetime] = {}
         """When each was asked for last; at most those of the rounds within `again_after`."""
+        self._found = Backlog()
+        self.backlog = Backlog()
+        """What the last whole round found, nothing in a process that is not responsible."""
 
     async def sweep(self) -> int:
         """Ask for what is past its date; return for how many verifications.
@@ -68,6 +85,7 @@ class RetentionSweeper:
             StoreUnavailable: The store or the log is away; the next round tries again.
         """
         now = to_milliseconds(self._now())
+        self._found = Backlog()
         fresh = now - self._pace.again_after
         self._asked = {key: at for key, at in self._asked.items() if fresh < at <= now}
         sent, before = 0, None
@@ -80,6 +98,7 @@ class RetentionSweeper:
             if len(page) < TENANTS_PAGE:
                 break
             before = Position(page[-1].created_at, page[-1].id)
+        self.backlog = self._found
         return sent
 
     async def _sweep_tenant(self, tenant_id: TenantId, now: datetime, most: int) -> int:
@@ -94,6 +113,7 @@ class RetentionSweeper:
         listed = await self._stores.records.page(
             tenant_id, RecordKind.ERASURE, APPROVED_INDEX, limit=self._pace.page
         )
+        self._found.erasures += len(listed)
         fresh = [one for one in listed if (tenant_id, one.id) not in self._asked]
         await self._write(*(erase_command(tenant_id, ErasureId(one.id), now) for one in fresh))
         self._asked.update({(tenant_id, one.id): now for one in fresh})
@@ -115,11 +135,19 @@ class RetentionSweeper:
                 limit=self._pace.page,
                 after=after,
             )
-            sent += await self._ask([row for row in page if rules.due_at(row, retention) is not None], now)
+            due = [row for row in page if rules.due_at(row, retention) is not None]
+            self._note(due, now - stored_for)
+            sent += await self._ask(due, now)
             if len(page) < self._pace.page:
                 break
             after = Position(page[-1].created_at, page[-1].evidence_id)
         return sent
+
+    def _note(self, rows: Sequence[EvidenceRow], created_until: datetime) -> None:
+        self._found.pieces += len(rows)
+        for row in rows[:1]:  # the oldest of the page
+            late_s = (created_until - row.created_at).total_seconds()
+            self._found.oldest_s = max(self._found.oldest_s, late_s)
 
     async def _ask(self, rows: Sequence[EvidenceRow], now: datetime) -> int:
         pieces: dict[tuple[TenantId, VerificationId, RetentionPolicy], list[EvidenceId]] = {}
@@ -135,13 +163,52 @@ class RetentionSweeper:
         """Sweep for ever while this process is the one that does; what is away is tried at the next round."""
         while True:
             try:
-                asked = await self.sweep() if is_responsible() else 0
+                asked = await self._sweep_if(is_responsible)
             except StoreUnavailable:
                 log.warning("retention.sweep_waiting")
             else:
                 if asked:
                     log.info("retention.swept", verifications=asked)
             await asyncio.sleep(every_s)
+
+    async def _sweep_if(self, is_responsible: Callable[[], bool]) -> int:
+        if is_responsible():
+            return await self.sweep()
+        self.backlog = Backlog()
+        return 0
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The metrics; none names a tenant."""
+        return (
+            Figure(
+                "veristream_retention_backlog",
+                "What is past its date and still stored: pieces of evidence, approved erasures.",
+                "kind",
+                lambda: {"evidence": self.backlog.pieces, "erasures": self.backlog.erasures},
+            ),
+            Figure(
+                "veristream_retention_oldest_seconds",
+                "How long the oldest piece of evidence has been past its date.",
+                "kind",
+                lambda: {"evidence": self.backlog.oldest_s},
+            ),
+        )
+
+
+async def count_backlog(stores: Stores, now: Callable[[], datetime]) -> Backlog:
+    """Count once what is past its date and still stored, and ask for nothing.
+
+    Raises:
+        StoreUnavailable: Nothing could be counted.
+    """
+
+    async def write(*_: Outgoing) -> None:
+        """Leave what is due to the service."""
+
+    sweeper = RetentionSweeper(stores, write, now)
+    await sweeper.sweep()
+    return sweeper.backlog
 
 
 @asynccontextmanager

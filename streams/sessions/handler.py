@@ -1,6 +1,7 @@
 """Execute the commands about sessions; the session's actor is the only writer (G34, G36)."""
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,19 +9,22 @@ from typing import Final
 
 from schemas.audit import AuditAction
 from schemas.base import to_milliseconds
-from schemas.enums import SessionStatus
+from schemas.enums import EvidenceKind, SessionStatus
 from schemas.events import EventType
 from schemas.ids import EvidenceId
 from schemas.problems import NotFound, Refused
 from schemas.sessions import (
     AddCapture,
+    AddFrame,
     CancelSession,
+    DrawChallenge,
     ExpireSession,
     OpenSession,
     RecordOutcome,
     SessionChanged,
     SessionCommand,
     SessionCommandBase,
+    SkipMovements,
     StartSession,
     StoredSession,
     SubmitSession,
@@ -42,7 +46,8 @@ from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.subject_ids import open_subject_id, seal_subject_id
-from streams.sessions import events, rules
+from streams.sessions import events, movements, rules
+from streams.sessions.movement_commands import MovementCommands
 from streams.sessions.queries import OpeningQueries
 
 Hand = Callable[[SubmitVerification], Awaitable[None]]
@@ -78,6 +83,7 @@ class ChangeSession:
         announcer: EventPublisher,
         hand: Hand,
         pause: Pause = asyncio.sleep,
+        movement_commands: MovementCommands | None = None,
     ) -> None:
         self._stores = stores
         self._clock = clock
@@ -85,6 +91,7 @@ class ChangeSession:
         self._hand = hand
         self._pause = pause
         self._openings = OpeningQueries(stores)
+        self._movements = movement_commands or MovementCommands(None, secrets.choice)
 
     async def __call__(self, message: SessionCommand) -> SessionChanged:
         """Change the session as the command says; the result is in the store.
@@ -152,7 +159,9 @@ class ChangeSession:
             case StartSession():
                 after = rules.decided_on_notice(stored, command, now)
             case AddCapture():
-                after = rules.captured(stored, command, now)
+                after = rules.captured(stored, await self._looked_at(command, stored), now)
+            case DrawChallenge() | AddFrame() | SkipMovements():
+                after = await self._movements(stored, command, now)
             case SubmitSession():
                 after = rules.submitted(stored, command, now)
             case CancelSession():
@@ -167,6 +176,13 @@ class ChangeSession:
             return _Move(after)
         announced = _STARTED if isinstance(command, StartSession) else _ANNOUNCED.get(after.session.status)
         return _Move(after, *announced) if announced is not None else _Move(after)
+
+    async def _looked_at(self, command: AddCapture, stored: StoredSession) -> AddCapture:
+        """Return the command with what the engines say of a selfie that its pixels are good enough for."""
+        rules.require_capturing(stored, command.what)
+        if command.what is not EvidenceKind.SELFIE or command.reasons:
+            return command
+        return command.model_copy(update={"reasons": await self._movements.reasons(stored, command)})
 
     async def _outcome(self, command: RecordOutcome, stored: StoredSession, now: datetime) -> StoredSession:
         """Return the session with its verification's outcome, or unchanged while there is none."""
@@ -204,7 +220,8 @@ class ChangeSession:
         if status is SessionStatus.SUBMITTED or (again and status is SessionStatus.PROCESSING):
             command = rules.command_of(record.tenant_id, stored)
             subject_id = await seal_subject_id(self._stores.vault, record.tenant_id, command.subject_id)
-            await self._hand(command.model_copy(update={"subject_id": subject_id}))
+            changes = {"subject_id": subject_id, "movements": movements.result_of(stored)}
+            await self._hand(command.model_copy(update=changes))
         if status is SessionStatus.SUBMITTED:
             now = to_milliseconds(self._clock())
             after = rules.moved(stored, now, status=SessionStatus.PROCESSING)
@@ -247,14 +264,15 @@ class ChangeSession:
         self, command: SessionCommandBase, stored: StoredSession, before: StoredSession | None = None
     ) -> None:
         """Discard images the session does not refer to: replaced, refused or of an ended attempt."""
-        brought = {command.evidence_id} if isinstance(command, AddCapture) else set()
+        brought = {command.evidence_id} if isinstance(command, AddCapture | AddFrame) else set()
         spare = (brought | (_images(before) if before else set())) - _images(stored)
         if spare:
             await self._stores.evidence.discard(command.tenant_id, sorted(spare))
 
 
 def _images(stored: StoredSession) -> set[EvidenceId]:
-    return {one.evidence_id for one in (stored.document, stored.selfie) if one is not None}
+    own = {one.evidence_id for one in (stored.document, stored.selfie) if one is not None}
+    return own | movements.frames_of(stored)
 
 
 def _id(command: SessionCommandBase) -> str:

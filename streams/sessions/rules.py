@@ -147,7 +147,10 @@ def captured(stored: StoredSession, command: AddCapture, now: datetime) -> Store
     image = Captured(
         evidence_id=command.evidence_id, reasons=command.reasons, kept_at=now, source=command.source
     )
-    return moved(stored.model_copy(update={_NAMED[command.what]: image}), now)
+    changes: dict[str, object] = {_NAMED[command.what]: image}
+    if command.what is EvidenceKind.SELFIE and stored.movements is not None:
+        changes["movements"] = stored.movements.voided()
+    return moved(stored.model_copy(update=changes), now)
 
 
 def require_capturing(stored: StoredSession, what: EvidenceKind) -> None:
@@ -177,7 +180,10 @@ def submitted(stored: StoredSession, command: SubmitSession, now: datetime) -> S
     handed_in = Submitted(
         request_id=command.actor.request_id, sealed_submission=command.sealed_submission, submitted_at=now
     )
-    after = stored.model_copy(update={"submitted": handed_in, "retry_reasons": ()})
+    changes: dict[str, object] = {"submitted": handed_in, "retry_reasons": ()}
+    if stored.movements is not None:
+        changes["movements"] = stored.movements.model_copy(update={"seen": ()})
+    after = stored.model_copy(update=changes)
     return moved(after, now, status=SessionStatus.SUBMITTED, attempts=command.attempt)
 
 
@@ -235,7 +241,7 @@ def sent_back(stored: StoredSession, reasons: Sequence[ReasonCode], now: datetim
 
 
 def _without_images(stored: StoredSession) -> StoredSession:
-    return stored.model_copy(update={"document": None, "selfie": None})
+    return stored.model_copy(update={"document": None, "selfie": None, "movements": None})
 
 
 def concluded(stored: StoredSession, ended: StoredVerification, now: datetime) -> StoredSession:

@@ -50,8 +50,10 @@ _FOUND: Final[Mapping[tuple[CheckKind, CheckOutcome], ReasonCode]] = {
 }
 """The reason of a name check that found somebody; other checks name theirs in `findings`."""
 
-_WITHOUT_LIST: Final = frozenset({ReasonCode.LIST_MISSING, ReasonCode.LIST_STALE})
-"""Findings of a check that lacked a list."""
+_WITHOUT_LIST: Final = frozenset(
+    {ReasonCode.LIST_MISSING, ReasonCode.LIST_STALE, ReasonCode.CHECK_UNAVAILABLE}
+)
+"""Findings of a check that lacked a list, or that a list did not answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from pydantic_core import to_json
-
 from schemas.base import Frozen, Timestamp
 from schemas.enums import (
     DocumentType,
@@ -36,9 +34,8 @@ from schemas.verifications import (
     SubmitVerification,
     Verification,
 )
-from streams.ports.evidence import EvidenceDraft, EvidenceRow
 from streams.ports.records import Change, Record, RecordKind
-from streams.verification import events, review_case
+from streams.verification import events, evidence, review_case
 from streams.verification import records as verification_records
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
@@ -50,10 +47,6 @@ DOCUMENT_TYPE_OF: Final = {
     ReaderClass.NG_NIN_SLIP: DocumentType.NIN_SLIP,
 }
 """The document type of each reader; any other document is OTHER."""
-
-
-MADE: Final = (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT, EvidenceKind.SCREENING_RESULT)
-"""The kinds of evidence that an evaluation creates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,57 +92,6 @@ class Remembered(Frozen):
         return (command.tenant_id, command.fingerprint) == (self.tenant_id, self.fingerprint)
 
 
-def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:
-    """Return the evidence an evaluation creates: the portrait and the structured reading (G8)."""
-    return tuple(_draft(decided, kind) for kind in _kinds_made(decided.evaluation))
-
-
-def _kinds_made(evaluation: Evaluation) -> tuple[EvidenceKind, ...]:
-    made = []
-    if evaluation.findings is not None and evaluation.findings.reader is not None:
-        made.append(EvidenceKind.EXTRACTION)
-    if evaluation.portrait is not None:
-        made.append(EvidenceKind.PORTRAIT)
-    if evaluation.screenings:
-        made.append(EvidenceKind.SCREENING_RESULT)
-    return tuple(made)
-
-
-def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
-    """Return every evidence id that this or an earlier attempt of the command may have stored."""
-    made = (_made_id(command, kind) for kind in MADE)
-    brought = (command.document_evidence_id, command.selfie_evidence_id)
-    # a portrait that was compared with is another verification's
-    return (*(brought[1:] if command.flow_type is FlowType.BIOMETRIC else brought), *made)
-
-
-def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
-    return verification_records.evidence_id(
-        command.tenant_id, command.verification_id, command.fingerprint, kind
-    )
-
-
-def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
-    command, evaluation = decided.command, decided.evaluation
-    row = EvidenceRow(
-        tenant_id=command.tenant_id,
-        subject_id=command.subject_id,
-        verification_id=command.verification_id,
-        evidence_id=_made_id(command, kind),
-        kind=kind,
-        retention_policy=verification_records.RETENTION_OF[kind],
-        media_type="image/jpeg" if kind is EvidenceKind.PORTRAIT else "application/json",
-        created_at=decided.at,
-    )
-    return EvidenceDraft(row, _content(evaluation, kind))
-
-
-def _content(evaluation: Evaluation, kind: EvidenceKind) -> bytes:
-    if kind is EvidenceKind.PORTRAIT:
-        return evaluation.portrait or b""
-    return to_json(evaluation.findings if kind is EvidenceKind.EXTRACTION else evaluation.screenings)
-
-
 def stored_verification(
     decided: Decided, sealed_fields: str | None, sealed_face: str | None = None
 ) -> StoredVerification:
@@ -180,7 +122,7 @@ def session_id(command: SubmitVerification) -> SessionId:
 
 def _verification(decided: Decided) -> Verification:
     command, judgement, evaluation = decided.command, decided.judgement, decided.evaluation
-    document = _document_evidence(decided)
+    document = evidence.of_document(command, evaluation)
     selfie = verification_records.refer(command.selfie_evidence_id, EvidenceKind.SELFIE)
     scored = evaluation.distance is not None and evaluation.engine_version is not None
     in_review = judgement.status is VerificationStatus.REVIEW_REQUIRED
@@ -196,7 +138,9 @@ def _verification(decided: Decided) -> Verification:
         review_case_id=review_case.case_id(command.tenant_id, command.verification_id) if in_review else None,
         review_status=judgement.review_status,
         risk_level=judgement.risk_level,
-        evidence=document if command.flow_type is FlowType.DOCUMENT else (*document, selfie),
+        evidence=document
+        if command.flow_type is FlowType.DOCUMENT
+        else (*document, selfie, *evidence.of_movements(command)),
         reasons=to_reasons(judgement.reasons, _pointers(decided)),
         document=_document(decided, document) if command.flow_type is not FlowType.BIOMETRIC else None,
         livemode=command.livemode,
@@ -209,14 +153,6 @@ def _pointers(decided: Decided) -> tuple[str, ...]:
     if decided.command.session_id is not None:
         return ()
     return tuple(pointer for result in decided.evaluation.results for pointer in result.pointers)
-
-
-def _document_evidence(decided: Decided) -> tuple[Evidence, ...]:
-    if decided.command.flow_type is FlowType.BIOMETRIC:
-        return ()
-    image = verification_records.refer(decided.command.document_evidence_id, EvidenceKind.IMAGE)
-    made = _kinds_made(decided.evaluation)
-    return (image, *(verification_records.refer(_made_id(decided.command, kind), kind) for kind in made))
 
 
 def _document(decided: Decided, evidence: tuple[Evidence, ...]) -> DocumentResult:

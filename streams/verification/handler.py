@@ -30,6 +30,7 @@ from streams.privacy.errors import no_longer_stored
 from streams.privacy.subject_ids import open_subject_id
 from streams.verification import change as verification_change
 from streams.verification import events as verification_events
+from streams.verification import evidence as made_evidence
 from streams.verification import records, reuse, session_attempts
 from streams.verification.change import Decided, Remembered
 from streams.verification.checks import RequiredChecks
@@ -39,6 +40,7 @@ from streams.verification.evaluation_limits import EngineSlots, EvaluationAttemp
 from streams.verification.face_search import FaceSearch
 from streams.verification.known_faces import KnownFaces
 from streams.verification.known_images import KnownPictures
+from streams.verification.movement_checks import with_movements
 from streams.verification.name_checks import ScreenedNames
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
@@ -242,13 +244,14 @@ class EvaluateVerification:
         else:
             own = selfie if command.flow_type is not FlowType.DOCUMENT else None
             evaluation = session_attempts.accepted_only(command, await checks(document, own, declared, today))
+        evaluation = with_movements(evaluation, command.movements)
         exempt = await self._known_pictures.is_exempt(command, evaluation)
         return reuse.judged(evaluation, exempt=exempt)
 
     async def _store(self, decided: Decided) -> StoredVerification:
         """Store the evidence of the evaluation and seal its personal fields."""
         command, personal = decided.command, decided.evaluation.personal
-        await self._stores.evidence.put(verification_change.drafts(decided))
+        await self._stores.evidence.put(made_evidence.drafts(command, decided.evaluation, decided.at))
         sealed = await self._stores.vault.seal(
             command.tenant_id,
             command.subject_id,
@@ -306,6 +309,6 @@ class EvaluateVerification:
 
     async def _discard(self, command: SubmitVerification, *, keep: Sequence[EvidenceId] = ()) -> None:
         """Remove the evidence of the command unless a verification refers to it."""
-        spare = [one for one in verification_change.brought_and_made(command) if one not in keep]
+        spare = [one for one in made_evidence.brought_and_made(command) if one not in keep]
         if spare:
             await self._stores.evidence.discard(command.tenant_id, spare)

@@ -95,6 +95,27 @@ class LivenessBands(Frozen):
         return self
 
 
+class MovementBands(Frozen):
+    """Thresholds of the movements of a head, for the landmarks of one face engine (P14).
+
+    A turn is measured in distances of the eyes, against the selfie; a drop is a share of the selfie's.
+    """
+
+    straight_up_to: Annotated[float, Field(gt=0)] = 0.12
+    """A face that is turned by no more looks straight."""
+    turn_from: Annotated[float, Field(gt=0)] = 0.20
+    turn_up_to: Annotated[float, Field(gt=0)] = 0.42
+    turned_drop_up_to: Annotated[float, Field(gt=0)] = 1.25
+    """A flat print that is turned has its eyes closer to each other, and so its nose further below them."""
+    up_from: Annotated[float, Field(gt=0)] = 0.86
+    """Where a head looks up far enough; less is further."""
+    up_down_to: Annotated[float, Field(gt=0)] = 0.62
+    score_from: Annotated[float, Field(ge=0)] = 0.9
+    """The detector's least score."""
+    face_share_from: Share = 0.2
+    """The face's width, as a share of the frame's shorter side."""
+
+
 class SharpnessFloor(Frozen):
     """Sharpness thresholds, in the unit of `streams.vision_ports.Sharpness.blur`."""
 
@@ -131,6 +152,10 @@ class VerificationPolicy(Frozen):
     """By engine name, the part of its version before `@`; an engine not named brings its own."""
     liveness_bands: Mapping[str, LivenessBands] = Field(default_factory=dict)
     """The same for liveness engines."""
+    movement_bands: Mapping[str, MovementBands] = Field(
+        default_factory=lambda: {"dlib-resnet-v1+mmod": MovementBands()}
+    )
+    """By engine name; the landmarks of an engine not named cannot tell movements."""
     images: ImageThresholds = ImageThresholds()
     minimum_age: MinimumAge | None = None
     """A document whose birth date says less is UNDER_AGE (R10). None: any age."""

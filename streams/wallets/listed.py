@@ -80,7 +80,7 @@ def _build(names: list[LoadedList], state: ListState, now: datetime, *, livemode
 
 def _wallets(names: list[LoadedList], state: ListState) -> Iterator[tuple[str, str, ListedWallet]]:
     for one in names:
-        for entry in one.index:
+        for entry in one.with_wallets:
             for address in entry.wallets:
                 yield one.name, one.version, ListedWallet(address, _listing(one, entry), None)
     for list_ in state.wallets:

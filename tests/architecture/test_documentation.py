@@ -195,3 +195,16 @@ def test_the_pages_do_not_cite_a_number_that_is_not_explained() -> None:
     said = {number for page in sorted(DOCS.glob("*.md")) for number in NUMBER.findall(prose(page))}
 
     assert said - explained() == set()
+
+
+CLAIM = (
+    "stops a flat photo, print or screen that is held up or turned; does not stop a print bent tightly "
+    "round an object, several photos of the person, a recorded or made video, a mask, or pictures "
+    "injected in place of the camera; no PAD level is claimed."
+)
+"""What may be said of active liveness (P16), word for word."""
+
+
+@pytest.mark.parametrize("page", ["README.md", "app/docs/concepts.md"])
+def test_active_liveness_is_claimed_word_for_word(page: str) -> None:
+    assert CLAIM in " ".join((ROOT / page).read_text(encoding="utf-8").split())

@@ -18,6 +18,7 @@ MAY_CATCH_ALL = {
     "app/http/middlewares.py",
     "app/adapters/webhooks/sender.py",
     "app/intake/admission.py",  # gives the place back and raises on
+    "app/names/server.py",  # names are in whatever looking one up raises, and stay out of logs
     "app/vision/forker.py",  # ends the forker and raises on
     "app/vision/memory.py",  # closes the file and raises on
     "app/vision/serving.py",  # whatever a job on hostile pixels raises is its answer

@@ -1,11 +1,11 @@
-"""Removal of a million old rows beside commits: `python -m tests.bench.removal [--share 0.01]`.
+"""Removal of a million old rows beside commits: `python -m tests.bench.removal`.
 
 Half of the rows are records with what lists them, half are events; all of them are past their date and lie
-in SQLite among as many that are not. Commits of decisions arrive at a steady rate throughout. The report has
-the longest time that one transaction of the removal took of the writer, what memory it took, and the commits'
-99th percentile with and without it, in turns of a few seconds so that whatever else the machine does falls on
-both. Without `--share` rows are removed as fast as they can be; a service gives a removal a hundredth of the
-writer's time, and `removal_beside_decisions` measures what its callers notice of that.
+in SQLite among as many that are not. They are removed as a service does it: at first beside commits of
+decisions, in turns of a few seconds with commits alone, so that whatever else the machine does falls on both;
+the others while nobody commits. The report has the rows a second, the longest time that the statements of one
+removal took of the writer, what memory it took, and the commits' 99th percentile with and without it.
+`removal_beside_decisions` measures what the callers of a service notice.
 """
 
 import argparse
@@ -14,7 +14,8 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -25,7 +26,7 @@ from typing import Any, Final
 import psutil
 
 from app.adapters.shared.columns import to_micros, to_millis
-from app.adapters.sqlite.record_removal import SHARE, SqliteRecordRemoval
+from app.adapters.sqlite.record_removal import SqliteRecordRemoval
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import PLATFORM, VerificationId, derive_id
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
@@ -39,9 +40,11 @@ from tests.contracts.adapters import ROOT_KEY
 LONGEST_MS: Final = 50.0
 MOST_MB: Final = 120.0
 AT_ONCE: Final = 10_000
-COMMITS_PER_S: Final = 20.0
-PACED: Final = 500
-"""Rows of a turn when the removal is paced, so that a turn takes seconds."""
+COMMITS_PER_S: Final = 50.0
+TURN_ROWS: Final = 1_000
+"""Rows of a turn beside commits, so that a turn takes seconds."""
+TURNS: Final = 12
+"""Turns beside commits; the other rows are removed while nobody commits."""
 TURN_S: Final = 6.0
 OLD: Final = NOW - timedelta(days=40)
 _MB: Final = 1_000_000
@@ -55,30 +58,42 @@ _EVENT: Final = "INSERT INTO events (id, tenant, livemode, seen_at, body) VALUES
 
 @dataclass(slots=True)
 class Timed:
-    """Notes how long each transaction of the removal holds the writer's thread."""
+    """Notes what each transaction of the removal takes of the writer's thread."""
 
     engine: Any
     writer_ms: list[float] = field(default_factory=list)
+    """Of processor time, which does not depend on what else the machine does."""
+    clock_ms: list[float] = field(default_factory=list)
+    """By the clock, waits for a processor and for the interpreter lock included."""
 
-    def write(self, job: Any) -> Any:
+    def write_along(self, job: Any, quiet_s: float) -> Any:
         """Run the job, timed."""
-        return self.engine.write(lambda writer: self._run(job, writer))
+        return self.engine.write_along(lambda writer: self._run(job, writer), quiet_s)
+
+    def is_quiet(self, quiet_s: float) -> bool:
+        """Tell whether nobody wrote for so long."""
+        quiet: bool = self.engine.is_quiet(quiet_s)
+        return quiet
 
     def _run(self, job: Callable[[sqlite3.Connection], Any], writer: sqlite3.Connection) -> Any:
-        begun = time.thread_time()
+        begun, busy = time.monotonic(), time.thread_time()
         try:
             return job(writer)
         finally:
-            self.writer_ms.append((time.thread_time() - begun) * 1_000)
+            self.writer_ms.append((time.thread_time() - busy) * 1_000)
+            self.clock_ms.append((time.monotonic() - begun) * 1_000)
 
 
 @dataclass(slots=True)
 class Result:
     """What was measured."""
 
-    rows: int = 0
-    took_s: float = 0.0
+    rows_beside: int = 0
+    rows_alone: int = 0
+    beside_s: float = 0.0
+    alone_s: float = 0.0
     writer_ms: Sequence[float] = ()
+    clock_ms: Sequence[float] = ()
     grown_mb: float = 0.0
     beside: list[float] = field(default_factory=list)
     """Milliseconds of commits beside the removal."""
@@ -91,24 +106,23 @@ class Result:
         return [*found, *([f"{self.grown_mb:.0f} MB of memory"] if self.grown_mb > MOST_MB else [])]
 
 
-async def measure(folder: Path, rows: int, share: float = 1.0) -> Result:
-    """Fill a store, and remove what is old beside commits, with so much of the writer in the long run."""
+async def measure(folder: Path, rows: int, turns: int = TURNS) -> Result:
+    """Fill a store, and remove what is old, for so many turns beside commits."""
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
-        await _furnish(stores)
+        await furnish(stores)
         engine = stores.journal._engine  # type: ignore[attr-defined]
         for table in (fill_records, fill_events):
             for start in range(0, rows, AT_ONCE):
                 await engine.write(lambda writer, table=table, start=start: table(writer, ACME, start, rows))
         timed = Timed(engine)
-        removal: Any = SqliteRecordRemoval(timed, share)  # type: ignore[arg-type]
-        result = await _remove(
-            replace(stores, removal=removal), Result(), AT_ONCE * 2 if share == 1.0 else PACED
-        )
-        result.writer_ms = timed.writer_ms
+        removal: Any = SqliteRecordRemoval(timed)  # type: ignore[arg-type]
+        result = await _remove(replace(stores, removal=removal), turns)
+        result.writer_ms, result.clock_ms = timed.writer_ms, timed.clock_ms
         return result
 
 
-async def _furnish(stores: Stores) -> None:
+async def furnish(stores: Stores) -> None:
+    """Make the tenant."""
     tenant = Record(
         PLATFORM, RecordKind.TENANT, ACME, build_tenant().to_bytes(), NOW, indexes=(TENANTS_INDEX,)
     )
@@ -137,27 +151,37 @@ def fill_events(writer: sqlite3.Connection, tenant: str, start: int, rows: int) 
     writer.execute("DELETE FROM events_waiting")
 
 
-async def _remove(stores: Stores, result: Result, most: int) -> Result:
-    """Sweep until nothing is left, in turns with seconds of commits alone."""
-    process: Any = psutil.Process()  # type: ignore[no-untyped-call]
-    commits = count()
-    before = process.memory_info().rss
-    expiry = RecordExpiry(stores, lambda: NOW, RemovalPace(most=most))
-    while True:
-        over = asyncio.Event()
-        committing = asyncio.create_task(_commit(stores, commits, over, result.beside))
+async def _remove(stores: Stores, turns: int) -> Result:
+    """Sweep in turns with seconds of commits alone, then while nobody commits until nothing is left."""
+    result, process = Result(), psutil.Process()  # type: ignore[no-untyped-call]
+    commits, before = count(), process.memory_info().rss
+    async with committing(stores, commits, []):  # what was filled is folded into the file meanwhile
+        await asyncio.sleep(TURN_S)
+    for _ in range(turns):
         begun = time.monotonic()
+        async with committing(stores, commits, result.beside):
+            removed = await RecordExpiry(stores, lambda: NOW, RemovalPace(most=TURN_ROWS)).sweep()
+        result.beside_s += time.monotonic() - begun
+        result.rows_beside += removed
+        async with committing(stores, commits, result.alone):
+            await asyncio.sleep(min(TURN_S, time.monotonic() - begun))
+    expiry, begun, removed = RecordExpiry(stores, lambda: NOW), time.monotonic(), 1
+    while removed:
         removed = await expiry.sweep()
-        result.took_s += time.monotonic() - begun
-        over.set()
-        await committing
-        result.rows += removed
+        result.rows_alone += removed
         result.grown_mb = max(result.grown_mb, (process.memory_info().rss - before) / _MB)
-        if not removed:
-            return result
-        over = asyncio.Event()
-        committing = asyncio.create_task(_commit(stores, commits, over, result.alone))
-        await asyncio.sleep(min(TURN_S, time.monotonic() - begun))
+    result.alone_s = time.monotonic() - begun
+    return result
+
+
+@asynccontextmanager
+async def committing(stores: Stores, numbers: Iterator[int], noted: list[float]) -> AsyncIterator[None]:
+    """Commit at a steady rate for the length of the context."""
+    over = asyncio.Event()
+    committing = asyncio.create_task(_commit(stores, numbers, over, noted))
+    try:
+        yield
+    finally:
         over.set()
         await committing
 
@@ -184,10 +208,15 @@ async def _commit_one(stores: Stores, number: int, noted: list[float]) -> None:
 def report(result: Result, say: Callable[[str], object]) -> None:
     """Print what was measured."""
     with_it, without = (quantiles(times, n=100) for times in (result.beside, result.alone))
-    say(f"{result.rows} rows removed in {result.took_s:.0f} s, {result.rows / result.took_s:.0f} a second")
-    busy = quantiles(result.writer_ms, n=100)
-    say(f"transactions: {len(result.writer_ms)}, of the writer's processor time: median {busy[49]:.1f} ms,")
-    say(f"  99 % below {busy[98]:.1f} ms, longest {max(result.writer_ms):.1f} ms (at most {LONGEST_MS:.0f})")
+    for name, rows, took_s in (
+        ("beside commits", result.rows_beside, result.beside_s),
+        ("while nobody commits", result.rows_alone, result.alone_s),
+    ):
+        say(f"{rows} rows removed {name} in {took_s:.0f} s, {rows / max(took_s, 0.001):.0f} a second")
+    for name, times in (("processor time", result.writer_ms), ("time", result.clock_ms)):
+        parts = quantiles(times, n=100)
+        say(f"{len(times)} times statements took of the writer's {name}: median {parts[49]:.1f} ms,")
+        say(f"  99 % below {parts[98]:.1f} ms, longest {max(times):.1f} ms (at most {LONGEST_MS:.0f})")
     say(f"memory grown by {result.grown_mb:.0f} MB (at most {MOST_MB:.0f})")
     for name, times in (("beside removal", with_it), ("alone", without)):
         say(f"commits {name:15} median {times[49]:.1f} ms, 95 % {times[94]:.1f} ms, 99 % {times[98]:.1f} ms")
@@ -196,10 +225,10 @@ def report(result: Result, say: Callable[[str], object]) -> None:
         say(f"FAULT {fault}")
 
 
-async def main(rows: int, share: float) -> int:
+async def main(rows: int, turns: int) -> int:
     """Run it; 1 when a bound is exceeded."""
     with tempfile.TemporaryDirectory() as folder:
-        result = await measure(Path(folder), rows, share)
+        result = await measure(Path(folder), rows, turns)
     report(result, lambda text: sys.stdout.write(text + "\n"))
     return 1 if result.faults() else 0
 
@@ -207,8 +236,6 @@ async def main(rows: int, share: float) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each of the two tables")
-    parser.add_argument(
-        "--share", type=float, default=1.0, help=f"of the writer's time; a service gives {SHARE}"
-    )
+    parser.add_argument("--turns", type=int, default=TURNS, help="beside commits")
     chosen = parser.parse_args()
-    sys.exit(asyncio.run(main(chosen.rows, chosen.share)))
+    sys.exit(asyncio.run(main(chosen.rows, chosen.turns)))

@@ -3,7 +3,7 @@
 Two services have as many rows in their stores; those of one are past their date, those of the other are not.
 In each round one after the other is started and loaded with sandbox verifications at 70 % of what it takes,
 beside its first sweep. The p99 of the answers is compared, as the ratio of the two spells of a round. The
-rows are removed as in any deployment, some twenty thousand a sweep.
+rows are removed as in any deployment, until the service is stopped.
 """
 
 import argparse

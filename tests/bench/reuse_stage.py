@@ -27,6 +27,7 @@ from streams.vision_ports import (
     FaceEngine,
     ImageDecoder,
     Picture,
+    Pose,
     Sharpness,
     TextReader,
 )
@@ -88,6 +89,10 @@ class RealFaces(FaceEngine):
     @override
     def distance(self, one: Embedding, other: Embedding) -> float:
         return self.core.distance(one, other)
+
+    @override
+    def pose(self, face: Face) -> Pose | None:
+        return self.core.pose(face)
 
     @override
     async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:

@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
+from app.adapters.sqlite.record_removal import ALONE_AT_ONCE
 from tests.bench.removal import Result, measure
 
 
 async def test_old_rows_are_removed_and_the_others_stay(tmp_path: Path) -> None:
-    result = await measure(tmp_path, 600)
+    result = await measure(tmp_path, 2_000, turns=1)
 
-    assert result.rows == 600
-    assert len(result.writer_ms) >= 600 // 50
+    assert (result.rows_beside, result.rows_alone) == (1_000, 1_000)
+    assert len(result.writer_ms) >= 2_000 // ALONE_AT_ONCE
     assert result.beside
 
 

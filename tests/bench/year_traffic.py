@@ -13,6 +13,7 @@ from schemas.ids import (
     ReviewerSessionId,
     SessionId,
     SubjectId,
+    TransactionId,
     UserId,
     VerificationId,
     derive_id,
@@ -21,6 +22,7 @@ from schemas.people import OneTimeToken, ReviewerSession, TokenPurpose
 from schemas.privacy import RetentionCommand
 from schemas.retention import RedactVerification
 from schemas.sessions import SessionOpening
+from schemas.transaction_decisions import HoldWatch
 from schemas.webhooks import DeliveryStatus
 from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain
@@ -56,6 +58,12 @@ from tests.handlers.verification_stage import DOCUMENT, SELFIE, Scene
 
 CHAIN_KEY = b"k" * 32
 
+LEFT_BY_PAYMENTS = (
+    RecordKind.CONTACT_USE, RecordKind.HISTORY_IMPORT, RecordKind.TRANSFER,
+    RecordKind.BACKTEST, RecordKind.BACKTEST_TEXT, RecordKind.BACKTEST_WATCH,
+)  # fmt: skip
+"""Kinds that end by their age alone."""
+
 
 @dataclass(slots=True)
 class YearTraffic:
@@ -85,13 +93,14 @@ class YearTraffic:
         await self.stage.publish(FlowType.FULL_IDENTITY)
 
     async def play(self, now: datetime, name: str) -> None:
-        """Bring a new subject, a cancelled session, a delivery, a sign-in, a token and a view."""
+        """Bring a new subject, a cancelled session, a delivery, a sign-in, a token, a view and a payment."""
         self.stage.now = now
         subject = SubjectId(f"subject-{name}")
         await self._verify(now, name, subject)
         await self._open_and_cancel(name, subject)
         await self._deliver(now, name)
         await self._sign_in(now, name)
+        await self._pay(now, name)
         while events := await self.stores.journal.pending_events(100):
             await self.stores.journal.mark_emitted([event.id for event in events])
         await SealChain(self.stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
@@ -155,6 +164,19 @@ class YearTraffic:
             derive_id("aud", name), AuditAction.EVIDENCE_VIEWED, SYSTEM, "x", now, detail="Viewed."
         )
         await self.stores.journal.commit(act(ACME, row))
+
+    async def _pay(self, now: datetime, name: str) -> None:
+        """Leave what a payment on hold, an import, a backtest and a wallet's transfer leave behind."""
+        hold = HoldWatch(
+            tenant_id=ACME, transaction_id=TransactionId(derive_id("txn", name)), subject_key="key",
+            livemode=True, due=now + timedelta(days=3),
+        )  # fmt: skip
+        left = [
+            Record(ACME, kind, derive_id("use", name), b"{}", now, indexes=(BY_AGE,))
+            for kind in LEFT_BY_PAYMENTS
+        ]
+        watch = Record(PLATFORM, RecordKind.HOLD_WATCH, name, hold.to_bytes(), now, indexes=(BY_AGE,))
+        await self.stores.journal.commit(Change(ACME, (*left, watch)))
 
     async def sweep(self, now: datetime) -> None:
         """Let everything that sweeps sweep once, and carry out what was asked."""

@@ -115,7 +115,7 @@ async def open_sealed() -> AsyncIterator[Opened]:
 async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
     """The stores of one node, whose removals wait for nothing."""
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
-        removal = SqliteRecordRemoval(stores.journal._engine, share=1.0)  # type: ignore[attr-defined]
+        removal = SqliteRecordRemoval(stores.journal._engine, quiet_s=0.0)  # type: ignore[attr-defined]
         yield Opened(replace(stores, removal=removal), SqliteBreaker(folder))
 
 

@@ -5,8 +5,8 @@ import resource
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.open_errors import SchemaRefused
 from app.adapters.sqlite import engine
-from app.adapters.sqlite.record_removal import REST, SAVED_S, SHARE, WriterShare
+from app.adapters.sqlite.batch_thread import ALONG_EVERY
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
@@ -495,15 +495,41 @@ async def test_whatever_was_answered_before_a_kill_is_there(folder: Path) -> Non
         assert len(await stores.audit_log.page(ACME, AuditFilter(since=NOW), limit=10_000)) >= len(answered)
 
 
-@pytest.mark.parametrize("took_s", [0.001, 0.02])
-def test_a_long_removal_takes_its_share_of_the_writer_and_a_short_one_does_not_wait(took_s: float) -> None:
-    share, now, first = WriterShare(), 1_000.0, 0.0
-    count = int(20 / took_s)
-    for number in range(count):
-        now += took_s
-        rest = share.rest(now - took_s, now)
-        now += rest
-        first = first or (now - 1_000.0 if number * took_s >= SAVED_S / 2 else 0.0)
+@asynccontextmanager
+async def opened_engine(folder: Path) -> AsyncIterator[engine.Engine]:
+    """A store's engine alone."""
+    engine.prepare(folder / DATABASE_FILE)
+    opened = engine.Engine(folder / DATABASE_FILE, asyncio.get_running_loop())
+    try:
+        yield opened
+    finally:
+        await opened.aclose()
 
-    assert first < SAVED_S * (REST + 1)
-    assert count * took_s / (now - 1_000.0) < SHARE * 1.05
+
+async def test_a_removal_goes_along_with_every_eighth_write_of_others(folder: Path) -> None:
+    async with opened_engine(folder) as opened:
+        await opened.write(lambda _: None)
+        removed = opened.write_along(lambda _: "removed", quiet_s=3_600.0)
+        for _ in range(ALONG_EVERY - 2):
+            await opened.write(lambda _: None)
+        early = removed.done()
+        await opened.write(lambda _: None)
+
+        assert (early, await removed) == (False, "removed")
+
+
+async def test_a_removal_runs_by_itself_once_nobody_wrote_for_a_while(folder: Path) -> None:
+    async with opened_engine(folder) as opened:
+        await opened.write(lambda _: None)
+
+        assert await opened.write_along(lambda _: "removed", quiet_s=0.05) == "removed"
+        assert opened.is_quiet(0.05)
+        assert not opened.is_quiet(3_600.0)
+
+
+async def test_a_removal_that_waits_for_others_is_carried_out_before_the_file_is_closed(folder: Path) -> None:
+    async with opened_engine(folder) as opened:
+        await opened.write(lambda _: None)
+        removed = opened.write_along(lambda _: "removed", quiet_s=3_600.0)
+
+    assert await removed == "removed"

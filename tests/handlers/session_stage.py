@@ -5,7 +5,8 @@ from typing import Any
 
 from schemas.enums import DocumentType, EvidenceKind, FlowStatus, FlowType, ReaderClass
 from schemas.flows import Flow, FlowConfiguration, FlowDocument, FlowRevision, StoredFlow
-from schemas.ids import EvidenceId, FlowId, SessionId, UserId, derive_id
+from schemas.ids import ChallengeId, EvidenceId, FlowId, SessionId, UserId, derive_id
+from schemas.movements import Challenge, Movements
 from schemas.people import SentActor
 from schemas.problems import Refused
 from schemas.sessions import (
@@ -28,6 +29,7 @@ from streams.aggregate import AnsweredRequests
 from streams.flows.rules import REQUIRED_CHECKS
 from streams.ports.records import Change, Record, RecordKind
 from streams.sessions import rules
+from streams.sessions.events import next_record
 from streams.sessions.handler import ChangeSession
 from streams.sessions.queries import opening_label
 from streams.verification.handler import EvaluateVerification
@@ -51,6 +53,8 @@ class SessionStage(Stage):
         self.handed: list[SubmitVerification] = []
         self.outcomes: list[RecordOutcome] = []
         self.memory: DictState[AnsweredRequests] = DictState()
+        self.moving = True
+        """Whether the person makes the movements after the selfie."""
         self._requests = 0
 
     async def hand(self, command: SubmitVerification) -> None:
@@ -126,7 +130,19 @@ class SessionStage(Stage):
         await self.stores.evidence.put([draft])
         command = AddCapture(**self.common(), attempt=attempt, what=kind, evidence_id=evidence_id)
         await self.give(command)
+        if self.moving and kind is EvidenceKind.SELFIE:
+            await self.move()
         return command
+
+    async def move(self) -> None:
+        """Finish a challenge of no movements; those with frames have tests of their own."""
+        record = await self.stores.records.get(ACME, RecordKind.SESSION, SESSION)
+        stored = await self.session()
+        challenge = Challenge(
+            challenge_id=ChallengeId("chl_1"), movements=(), drawn_at=self.now, expires_at=self.now
+        )
+        made = stored.model_copy(update={"movements": Movements(drawings=1, challenge=challenge)})
+        await self.stores.journal.commit(Change(ACME, (next_record(record, made),)))
 
     async def submission(self, last4: str | None = None) -> SubmitSession:
         """The command that hands the images in."""

@@ -31,6 +31,7 @@ from schemas.lists import SANDBOX, EntityKind
 from schemas.problems import StoreUnavailable
 from schemas.screenings import CheckResultKind, ErrorCause, ScreeningTarget
 from schemas.tenant_lists import ListChanged
+from streams.lists.listed_names import index_locally
 from streams.lists.screening import ListScreening
 from streams.lists.storage import ListStorage
 from streams.ports.records import Record, RecordKind
@@ -133,7 +134,7 @@ async def test_a_new_version_is_served_without_a_restart(
 
     assert before.keys() == {"un", SANDBOX}
     assert before["un"] == first.version
-    assert len(lists.current[None, "un"].index) == 101
+    assert len(lists.current[None, "un"].names) == 101
 
 
 def test_the_commands_load_show_and_look_up(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ async def test_a_machine_copies_what_another_one_loaded_and_keeps_it_whole(tmp_p
 
     assert shown == {"lists": {"un": {"version": stored.version, "age_s": 7_200}}}
     assert stored.parts > 1
-    assert (loaded.version, len(loaded.index)) == (stored.version, 1_500)
+    assert (loaded.version, len(loaded.names)) == (stored.version, 1_500)
     assert list(second.entries(second.current()["un"])) == list(first.entries(first.current()["un"]))
     lists, _ = await storage.load(PLATFORM)
     assert lists.lists[0].problem is not None
@@ -258,11 +259,11 @@ async def test_it_is_not_ready_before_it_was_read_which_lists_there_are(tmp_path
     stores = open_memory_stores(RootKey(b"r" * 32), Shelves())
     storage = ListStorage(stores.records, stores.journal, stores.vault)
     away = ListStorage(Away(Shelves()), stores.journal, stores.vault)
-    served = serving.DeploymentLists(ListSnapshots(tmp_path), lambda: NOW, away, whole=True)
+    served = serving.DeploymentLists(ListSnapshots(tmp_path), lambda: NOW, away, index_locally)
 
     await served.start()
     assert await served.probe() == "which there are could not be read from the store yet"
-    served = serving.DeploymentLists(ListSnapshots(tmp_path), lambda: NOW, storage, whole=True)
+    served = serving.DeploymentLists(ListSnapshots(tmp_path), lambda: NOW, storage, index_locally)
     await served.start()
     assert await served.probe() is None
 

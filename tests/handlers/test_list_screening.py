@@ -9,9 +9,9 @@ from schemas.enums import CheckKind
 from schemas.ids import TenantId
 from schemas.lists import SANDBOX, EntityKind, NameEntry
 from schemas.screenings import CheckAnswer, CheckResultKind, ErrorCause, ScreeningTarget
+from streams.lists.listed_names import LocalNames
 from streams.lists.loaded import LoadedList, LoadedLists
 from streams.lists.screening import ListScreening
-from streams.names.index import NameIndex
 from streams.ports.screening import ScreeningOptions, Suppression
 
 ACME, GLOBEX = TenantId("ten_acme"), TenantId("ten_globex")
@@ -31,7 +31,7 @@ def loaded(
     """Build a list loaded so many days ago."""
     moment = NOW - timedelta(days=days)
     version = f"2026-03-09#{name[:8]}"
-    return LoadedList(name, owner, check, version, date(2026, 3, 9), moment, NameIndex(entries))
+    return LoadedList(name, owner, check, version, date(2026, 3, 9), moment, LocalNames(entries))
 
 
 async def ask(

@@ -19,12 +19,12 @@ from schemas.people import SentActor
 from schemas.reviews import StoredCase
 from streams.audit.commit import CommitAndPublish
 from streams.dispositions.records import StoredDispositions
+from streams.lists.listed_names import ListedNames, LocalNames, UnsearchedNames
 from streams.lists.loaded import LoadedList, LoadedLists
 from streams.lists.screening import ListScreening
 from streams.name_screenings.handler import ScreenNamesOnce
 from streams.name_screenings.monitoring import MonitoringSweep, Rescreen
 from streams.name_screenings.records import request_label
-from streams.names.index import NameIndex
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import Suppression
 from streams.ports.stores import Stores
@@ -84,10 +84,12 @@ class Stage:
 
     def load(self, version: str, *entries: NameEntry) -> None:
         """Replace the list."""
-        index = LoadedList(
-            "us", None, CheckKind.SANCTIONS, version, date(2026, 5, 4), NOW, NameIndex(entries)
-        )
-        self.lists.replace(index)
+        self.load_names(version, LocalNames(entries))
+
+    def load_names(self, version: str, names: ListedNames) -> None:
+        """Replace the list by names wherever their index is."""
+        day = date(2026, 5, 4)
+        self.lists.replace(LoadedList("us", None, CheckKind.SANCTIONS, version, day, NOW, names))
 
     async def ask(self) -> None:
         """Screen a name and have it monitored."""
@@ -171,6 +173,16 @@ async def test_a_match_that_was_judged_is_reported_only_when_it_counts_again(sta
 
     stage.load("v3", ZOLTAN.model_copy(update={"note": "changed"}))
     assert await stage.round() == 1
+    assert len(await stage.cases()) == 1
+
+
+async def test_a_name_stays_due_as_long_as_the_list_cannot_be_asked(stage: Stage) -> None:
+    stage.load_names("v2", UnsearchedNames(2))
+    assert (await stage.round(), await stage.round()) == (1, 1)
+    assert await stage.cases() == []
+
+    stage.load("v2", OTHER, ZOLTAN)
+    assert (await stage.round(), await stage.round()) == (1, 0)
     assert len(await stage.cases()) == 1
 
 

@@ -1,5 +1,6 @@
 """Evidence ends with its retention period: removed once, published once, whatever ends the process."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -13,10 +14,13 @@ from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
 from schemas.retention import RedactVerification
 from schemas.verifications import StoredVerification
+from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain, verify_chain
 from streams.ports.records import RecordKind
 from streams.retention import rules
-from streams.retention.scheduler import SweepPace
+from streams.retention.handler import AT_ONCE, RedactEvidence
+from streams.retention.scheduler import SweepPace, count_backlog
+from streams.tenants.settings import read_settings
 from tests.builders import ACME, GLOBEX, NOW, SUBJECT, VERIFICATION, build_command
 from tests.handlers.retention_stage import DAY, RetentionStage
 from tests.handlers.test_verification_privacy import SCENES
@@ -215,6 +219,58 @@ async def test_a_round_takes_up_only_so_much_and_the_next_goes_on() -> None:
     assert rounds == [4, 3, 0]
     assert len(asked) == len(stage.written) - again == 7
     assert again == 4
+
+
+async def test_what_is_past_its_date_is_counted_until_it_is_gone(stage: RetentionStage) -> None:
+    await stage.passes(days=31)
+    early = await count_backlog(stage.stores, lambda: stage.now)
+    await stage.sweeper.sweep()
+    asked = stage.sweeper.backlog
+    await stage.give(stage.written)
+    await stage.sweeper.sweep()
+
+    assert (early.pieces, early.oldest_s) == (2, DAY.total_seconds())
+    assert asked == early
+    assert (stage.sweeper.backlog.pieces, stage.sweeper.backlog.oldest_s) == (0, 0.0)
+
+
+async def test_a_few_verifications_are_redacted_at_once_each_with_a_rest_after_it(
+    stage: RetentionStage,
+) -> None:
+    resting, most, rests = 0, 0, 0
+
+    async def pause(_: float) -> None:
+        nonlocal resting, most, rests
+        resting, rests = resting + 1, rests + 1
+        most = max(most, resting)
+        await asyncio.sleep(0)
+        resting -= 1
+
+    stores = stage.stores
+    redact_one = RedactEvidence(
+        stores,
+        lambda tenant_id: read_settings(stores.records, tenant_id),
+        CommitAndPublish(stores.journal, stage.stage.announcer),
+        lambda: stage.now,
+        pause,
+    )
+    for number in range(20):
+        await stage.put(str(number), verification_id=_run(str(number)))
+    await stage.passes(days=90)
+    await stage.sweeper.sweep()
+
+    await asyncio.gather(*(redact_one(command) for command in stage.written))
+
+    assert rests == len(stage.written) > 20
+    assert most <= AT_ONCE
+    assert stage.stage.evidence_ids() == set()
+
+
+async def test_evidence_on_legal_hold_is_no_backlog(stage: RetentionStage) -> None:
+    await stage.choose(legal_hold=(SUBJECT,))
+    await stage.passes(days=400)
+
+    assert (await count_backlog(stage.stores, lambda: stage.now)).pieces == 0
 
 
 async def test_a_case_that_is_still_open_can_be_concluded_afterwards() -> None:

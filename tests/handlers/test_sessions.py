@@ -182,8 +182,9 @@ async def test_the_mark_of_a_session_follows_what_it_waits_for(stage: SessionSta
     assert due() == (rules.ended_index(ACME),)
 
 
-async def test_without_a_liveness_engine_a_person_must_look() -> None:
+async def test_without_movements_a_person_must_look() -> None:
     stage = SessionStage(with_liveness=False)
+    stage.moving = False
     await stage.publish()
     await stage.start()
 
@@ -192,7 +193,7 @@ async def test_without_a_liveness_engine_a_person_must_look() -> None:
     reasons = [reason.code for reason in (await verification(stage)).verification.reasons]
     assert ended.session.status is SessionStatus.REVIEW_REQUIRED
     assert ended.session.review_case_id is not None
-    assert reasons == [ReasonCode.MODEL_UNAVAILABLE]
+    assert reasons == [ReasonCode.LIVENESS_UNCERTAIN]
 
 
 async def test_a_number_typed_otherwise_than_read_goes_to_a_person(stage: SessionStage) -> None:

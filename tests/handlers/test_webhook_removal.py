@@ -22,7 +22,7 @@ from schemas.webhooks import (
 from streams.ports.records import Change, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
-from streams.runtime.record_removal import RemovalPace, removing_records
+from streams.runtime.record_removal import MOST_REMOVED, RemovalPace, removing_records
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.records import delivery_records, endpoint_index, fresh
 from streams.webhooks.removal import DeliveryRemoval
@@ -307,3 +307,29 @@ async def test_a_process_that_is_not_responsible_removes_nothing(stage: Stage) -
         await over.wait()
 
     assert await listed(stage, endpoint) == 1
+
+
+class Counted:
+    """A removal with so much left, in parts of a sweep each."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.over = asyncio.Event()
+
+    async def sweep(self) -> int:
+        """Remove a part."""
+        removed = min(self.left, MOST_REMOVED)
+        self.left -= removed
+        if not self.left:
+            self.over.set()
+        return removed
+
+
+async def test_what_one_sweep_could_not_remove_is_removed_at_once() -> None:
+    """The next sweep would be an hour later."""
+    removal = Counted(2 * MOST_REMOVED + 1)
+
+    async with removing_records({"records": removal}, lambda: True, every_s=3_600), asyncio.timeout(60):
+        await removal.over.wait()
+
+    assert removal.left == 0

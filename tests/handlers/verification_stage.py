@@ -18,6 +18,7 @@ from typing_extensions import override
 from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
+from app.vision.faces.pose import pose_of
 from schemas.enums import CheckKind, EvidenceKind
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId, derive_id
@@ -45,6 +46,7 @@ from streams.vision_ports import (
     ImageDecoder,
     LivenessEngine,
     Picture,
+    Pose,
     Quad,
     Sharpness,
     TextLine,
@@ -211,6 +213,10 @@ class SceneFaces(FaceEngine):
     def distance(self, one: Embedding, other: Embedding) -> float:
         apart = float(np.linalg.norm(one - other))
         return apart or self._scene.distance
+
+    @override
+    def pose(self, face: Face) -> Pose | None:
+        return pose_of(face, eye_corners=True)
 
     @override
     async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:

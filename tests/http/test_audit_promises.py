@@ -214,6 +214,7 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     await did(owner, "GET", f"{PATH}/{made[0]['verification_id']}/explanation")
     first, second, third, fourth = (f"{CONTROL}/review-cases/{one['review_case_id']}" for one in made)
     colleague, lead = await front.sign_in(), await front.sign_in(Role.COMPLIANCE_LEAD)
+    await did(owner, "POST", f"{CONTROL}/review-cases/claim-next", json={"livemode": False})
     await did(owner, "POST", f"{first}/claim")
     await did(owner, "POST", f"{first}/release")
     await did(owner, "POST", f"{first}/assign", json={"reviewer_id": colleague.member.reviewer_id})
@@ -284,6 +285,7 @@ async def use_members(front: Front, owner: SignedIn) -> None:
     again = f"{path}/{other.member.reviewer_id}/reset-factor"
     await did(owner, "POST", again)
     await did(await front.sign_in(), "POST", again)
+    await did(owner, "PATCH", f"{CONTROL}/preferences", json={"theme": "DARK"})
 
 
 async def use_keys_and_settings(owner: SignedIn) -> None:

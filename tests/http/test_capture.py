@@ -59,7 +59,9 @@ async def test_the_page_sees_its_steps_and_at_the_end_until_when_pictures_are_st
     between = (await page.ask("GET")).json
     after = await page.hand_in()
 
-    assert [one["step"] for one in before["steps"]] == ["CONSENT", "DOCUMENT", "NUMBER", "SELFIE", "RESULT"]
+    assert [one["step"] for one in before["steps"]] == [
+        *("CONSENT", "DOCUMENT", "NUMBER", "SELFIE", "MOVEMENTS", "RESULT")
+    ]
     assert {one["state"] for one in before["steps"]} == {"TODO"}
     assert [one["step"] for one in between["steps"] if one["state"] == "DONE"] == ["CONSENT", "DOCUMENT"]
     assert {one["state"] for one in after["steps"]} == {"DONE"}

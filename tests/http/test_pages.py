@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app.web.assets import Asset
 from app.web.site import site
 from app.web.texts import CODES, languages
 from tests.http.session_steps import open_page, publish_flow
@@ -73,26 +74,24 @@ async def test_every_file_that_pages_and_modules_name_exists(front: Front) -> No
     assert (await front.ask("GET", "/assets/../app.js", None)).status == 404
 
 
-def loaded_with(script: str) -> set[str]:
-    """The names of a script and of all that it imports, at once or later."""
-    named, waiting = set[str](), {script}
-    while waiting:
-        name = waiting.pop()
-        named.add(name)
-        found = re.findall(
-            r'(?:from |await import\()"\./([^"]+)"', site().assets.by_name[name].content.decode()
-        )
-        waiting |= {*found} - named
-    return named
+IMPORTED = re.compile(r'(?:from |await import\()"\./([^"]+)"')
+
+
+def capture_scripts() -> list[Asset]:
+    """The scripts that the capture page loads, sooner or later."""
+    named = site().assets.by_name
+    found, rest = set[str](), {site().assets.by_plain_name["capture.js"].name}
+    while rest:
+        found |= rest
+        rest = {one for name in rest for one in IMPORTED.findall(named[name].content.decode())} - found
+    return [named[name] for name in found]
 
 
 def test_the_scripts_are_small() -> None:
-    assets = site().assets
-    scripts = [asset for asset in assets.by_name.values() if asset.name.endswith(".js")]
-    capture = loaded_with(assets.by_plain_name["capture.js"].name)
+    scripts = [one for one in site().assets.by_name.values() if one.name.endswith(".js")]
 
-    assert sum(len(assets.by_name[name].gzipped) for name in capture) <= 25_000
-    assert [asset.name for asset in scripts if asset.content.count(b"\n") > 200] == []
+    assert sum(len(one.gzipped) for one in capture_scripts()) <= 25_000
+    assert [one.name for one in scripts if one.content.count(b"\n") > 200] == []
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,15 @@ async def test_a_browser_gets_a_problem_as_a_page_and_a_machine_as_json(front: F
 
 
 def test_what_a_problem_says_is_text() -> None:
-    body = site().draw("problem.html", "en", title="a", advice="b", detail="<img onerror=x>", request_id="r")
+    body = site().draw(
+        "problem.html",
+        "en",
+        title="a",
+        advice="b",
+        detail="<img onerror=x>",
+        request_id="r",
+        way_on=("/", "c"),
+    )
 
     assert b"<img" not in body
     assert b"&lt;img onerror=x&gt;" in body
@@ -142,7 +149,19 @@ def test_what_a_problem_says_is_text() -> None:
 KEY = re.compile(r'(?:words\("\w+", |button\(language, |texts\[|data-text=)"([a-z_]+(?:\.\w+)?)"')
 SAID = re.compile(r'"((?:camera|guide|check|number|picture|hand|kept|result|retry)\.[a-z_]+)"')
 FAMILIES = re.compile(r"`(\w+)\.\$\{")
-SAID_BY_NAME = ("api.", "reason.", "blocked.", "result.", "kept.", "step.", "picture.", "network.", "camera.")
+SAID_BY_NAME = (
+    "api.",
+    "reason.",
+    "blocked.",
+    "result.",
+    "kept.",
+    "step.",
+    "picture.",
+    "network.",
+    "camera.",
+    "hint.",
+    "movements.",
+)
 """Families of keys whose last part comes from the server or from a name in a script."""
 
 
@@ -150,7 +169,7 @@ def test_every_text_is_used_and_every_used_one_exists() -> None:
     source = site().templates.loader
     assert source is not None
     page = source.get_source(site().templates, "verify.html")[0]
-    scripts = "".join(a.content.decode() for a in site().assets.by_name.values() if a.name.endswith(".js"))
+    scripts = "".join(one.content.decode() for one in capture_scripts())
     used = {*KEY.findall(page), *SAID.findall(scripts), *re.findall(r'say\([^,]+, "(\w+)"', scripts)}
     known = set(languages()["en"].texts)
 

@@ -9,8 +9,8 @@ from schemas.enums import CheckKind
 from schemas.lists import EntityKind, NameEntry
 from schemas.people import Role
 from schemas.transactions import Chain
+from streams.lists.listed_names import LocalNames
 from streams.lists.loaded import LoadedList, LoadedLists
-from streams.names.index import NameIndex
 from streams.wallets.listed import LoadedWalletLists
 from streams.wallets.sandbox import SANDBOX, VERSION, listed_addresses
 from tests.builders import ACME
@@ -142,4 +142,4 @@ async def test_the_wallets_of_listed_entities_are_found_by_live_keys_with_the_ve
 
 def _list(name: str, entry: NameEntry) -> LoadedList:
     version, day = "2026-06-01#00000000", date(2026, 6, 1)
-    return LoadedList(name, None, CheckKind.SANCTIONS, version, day, now(), NameIndex([entry]))
+    return LoadedList(name, None, CheckKind.SANCTIONS, version, day, now(), LocalNames([entry]), (entry,))

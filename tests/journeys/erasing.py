@@ -11,8 +11,9 @@ from tests.journeys.service import Service, hopper, request_for
 SUBJECT: Final = "customer-erased"
 CANARIES: Final = (
     b"CANARYSURNAME", b"1931-04-09", b"ERIKSSON", b"CANARYPAYEE", b"canary@payee.example", b"+2348031234567",
+    b"CANARYPAST", b"CANARYNAME", b"0x52908400098527886E0F7030069857D2E4169EE7",
 )  # fmt: skip
-"""Declared by the tenant, read on the document, and named in a payment."""
+"""Declared by the tenant, read on the document, named in payments, and asked for in screenings."""
 
 _DECLARED: Final[Any] = {"extracted_fields": {"surname": "CANARYSURNAME", "date_of_birth": "1931-04-09"}}
 _PAYMENT: Final[Any] = {
@@ -29,21 +30,34 @@ _PAYMENT: Final[Any] = {
 }
 
 
+_PAST: Final[Any] = _PAYMENT | {
+    "reference": "past",
+    "counterparty": {"kind": "PERSON", "name": "Ada CANARYPAST"},
+}
+_NAMES: Final[Any] = {"subject_id": SUBJECT, "queries": [{"kind": "PERSON", "name": "Ada CANARYNAME"}]}
+_WALLET: Final[Any] = {"subject_id": SUBJECT, "address": "0x52908400098527886E0F7030069857D2E4169EE7"}
+
+
 def request_of_canaries() -> dict[str, Any]:
     """The request of a verification."""
     return request_for(hopper(), subject_id=SUBJECT, **_DECLARED)
 
 
 async def send_canaries(service: Service) -> dict[str, Any]:
-    """Let a verification and a payment be decided; returns the verification."""
+    """Send everything that a tenant can send about a subject; returns the verification."""
     status, decided, _ = await service.post(request_of_canaries())
     assert status == 201, decided
     assert decided["document"]["extracted_fields"]["surname"] == "ERIKSSON"
-    body = _PAYMENT | {"occurred_at": rfc3339(datetime.now(UTC))}
-    headers = {"Authorization": f"Bearer {service.test_key}", "Idempotency-Key": "canary"}
-    async with service.client.post(f"{service.url}/v1/transactions", json=body, headers=headers) as answer:
-        paid = await answer.json()
-    assert answer.status == 201, paid
+    at = {"occurred_at": rfc3339(datetime.now(UTC))}
+    for path, body, expected in (
+        ("transactions", _PAYMENT | at, 201),
+        ("transactions/history", {"transactions": [_PAST | at]}, 200),
+        ("name-screenings", _NAMES, 201),
+        ("wallet-assessments", _WALLET, 201),
+    ):
+        headers = {"Authorization": f"Bearer {service.test_key}", "Idempotency-Key": f"canary-{path}"}
+        async with service.client.post(f"{service.url}/v1/{path}", json=body, headers=headers) as answer:
+            assert answer.status == expected, await answer.text()
     return decided
 
 

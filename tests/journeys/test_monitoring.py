@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,16 @@ from aiohttp import ClientSession
 
 from streams.runtime.lag import COMMANDS
 from tests.agents.support import until
-from tests.journeys.service import SHOW_METRICS, Service, begin_deployment, run_preloaded, small_request
+from tests.journeys.service import (
+    SHOW_METRICS,
+    START_S,
+    Service,
+    begin_deployment,
+    environment,
+    run_preloaded,
+    small_request,
+)
+from tests.prefork import fork, run_veristream
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 ALERTS: Final = DEPLOY / "prometheus-alerts.yml"
@@ -128,11 +138,29 @@ async def test_status_shows_a_running_service_at_one_look(service: Service) -> N
     assert (status, found["ready"], found["broker"]) == (0, True, None), err
     assert found["service"] == f"ready at {service.url}"
     assert set(found["lag"]) >= {"idv.verifications.commands.v1", "idv.audit.v1"}
-    assert set(found["waiting"]) == {"events", "audit_chains", "dead_letters"}
+    assert set(found["waiting"]) == {"events", "audit_chains", "evidence", "erasures", "dead_letters"}
     assert found["oldest_command_s"]["idv.verifications.commands.v1"] >= 0
     assert found["disk_used_bytes"]["store"] > 0
     assert isinstance(found["lists"], dict)
     assert "lists.none_loaded" in service.role.log.read_text()
+
+
+async def test_status_can_be_followed_line_by_line_until_it_is_interrupted(
+    service: Service, tmp_path: Path
+) -> None:
+    words = ("status", "--watch", "--json", "--data-dir", str(service.data_dir))
+    process = await fork(run_veristream, words, environment(), tmp_path / "log")
+    try:
+        async with asyncio.timeout(START_S):
+            lines = [json.loads(await process.stdout.readline()) for _ in range(2)]
+            process.send_signal(signal.SIGINT)
+            status = await process.wait()
+    finally:
+        process.kill()
+
+    assert [line["ready"] for line in lines] == [True, True]
+    assert lines[0]["at"] < lines[1]["at"]
+    assert (status, (tmp_path / "log").read_text()) == (0, "")
 
 
 async def test_status_shows_that_no_command_waits_once_the_last_is_acknowledged(service: Service) -> None:
@@ -152,5 +180,5 @@ async def test_status_of_a_stopped_service_names_what_is_away_and_still_counts(t
     assert status == 1
     assert not found["ready"]
     assert "no broker runs" in found["broker"]
-    assert found["waiting"] == {"events": 0, "audit_chains": 0}
+    assert found["waiting"] == {"events": 0, "audit_chains": 0, "evidence": 0, "erasures": 0}
     assert "Traceback" not in err

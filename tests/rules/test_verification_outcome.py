@@ -27,6 +27,7 @@ from schemas.verifications import PersonalFields
 from streams.ports.records import Change, RecordKind
 from streams.verification import change as verification_change
 from streams.verification import events
+from streams.verification import evidence as made_evidence
 from streams.verification import records as verification_records
 from streams.verification.change import Decided
 from streams.verification.observations import Evaluation
@@ -151,8 +152,8 @@ def test_every_id_derives_from_the_command(tenant: str, verification: str) -> No
     )
 
     assert ids(change_of(one)) == ids(change_of(later))
-    assert [draft.row.evidence_id for draft in verification_change.drafts(one)] == [
-        draft.row.evidence_id for draft in verification_change.drafts(later)
+    assert [draft.row.evidence_id for draft in made_evidence.drafts(one.command, one.evaluation, one.at)] == [
+        draft.row.evidence_id for draft in made_evidence.drafts(later.command, later.evaluation, later.at)
     ]
 
 

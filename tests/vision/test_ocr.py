@@ -4,6 +4,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from sys import getrefcount
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from rapidocr.ch_ppocr_det.utils import DetPreProcess
 from rapidocr.ch_ppocr_rec.utils import CTCLabelDecode
 
 from app.demo.specimens import PassportSpecimen, draw_passport
-from app.vision.models import ModelUnusable
+from app.vision.models import ModelUnusable, open_session
 from app.vision.ocr import (
     DETECTOR,
     MAX_LINES,
@@ -22,7 +23,6 @@ from app.vision.ocr import (
     _Normaliser,
     _packaged_models,
 )
-from app.vision.recogniser import open_session
 from streams.verification.readers.layout import facing, length
 from streams.verification.readers.td3_lines import LENGTH
 from streams.vision_ports import Detail, Picture, TextLine
@@ -104,6 +104,14 @@ async def test_the_last_layer_in_pieces_reads_to_the_bit_what_the_whole_model_re
     read = [ours.postprocess_op(ours.session(line))[0] for line in inputs]
     assert read == [theirs(np.asarray(whole.run(None, {"x": line})[0]))[0] for line in inputs]
     assert max(len(text) for ((text, _),) in read) == LENGTH
+
+
+async def test_a_session_does_not_keep_the_file_it_was_opened_from() -> None:
+    graph = (_packaged_models() / RECOGNISER).read_bytes()
+    before = getrefcount(graph)
+    session = open_session(graph)
+    assert getrefcount(graph) == before
+    assert session.get_inputs()
 
 
 async def test_an_empty_page_has_no_lines(reader: RapidTextReader) -> None:

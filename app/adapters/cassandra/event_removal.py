@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from app.adapters.cassandra.feed_positions import DAY_MICROS
+from app.adapters.cassandra.rests import resting
 from app.adapters.cassandra.schema import first_wins
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.shared.columns import to_micros
@@ -46,9 +47,10 @@ async def _remove_day(session: Session, feed: tuple[TenantId, bool], day: int) -
         ids = list(dict.fromkeys(event_id for (event_id,) in rows))
         for start in range(0, len(ids), EVENTS_AT_ONCE):
             asked = ids[start : start + EVENTS_AT_ONCE]
-            found = {row[0]: row[1] for row in await session.execute(_EMITTED, (asked,))}
-            published = [event_id for event_id, emitted in found.items() if emitted]
-            await _remove_events(session, published)
+            async with resting():
+                found = {row[0]: row[1] for row in await session.execute(_EMITTED, (asked,))}
+                published = [event_id for event_id, emitted in found.items() if emitted]
+                await _remove_events(session, published)
             removed += len(published)
             waiting = waiting or len(published) < len(found)
     if not waiting:

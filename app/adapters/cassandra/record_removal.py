@@ -1,8 +1,9 @@
 """Removal of records and events in Cassandra.
 
 The rows of `records` are otherwise written by lightweight transactions only. A plain deletion, in one logged
-batch with what lists the record, is exact where nobody changes the record any more; else a lightweight
-transaction deletes it if it has the version.
+batch with what lists the records, is exact where nobody changes them any more; else a lightweight
+transaction deletes each if it has the version. After each step a removal rests in proportion to what it took,
+so that a busy cluster is asked less.
 """
 
 import asyncio
@@ -14,14 +15,16 @@ from typing import Final
 from typing_extensions import override
 
 from app.adapters.cassandra.event_removal import remove_days
-from app.adapters.cassandra.records import key_of, place_writes
+from app.adapters.cassandra.place_removal import unplacing
+from app.adapters.cassandra.records import key_of
+from app.adapters.cassandra.rests import resting
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from schemas.ids import TenantId
 from streams.ports.records import Record
 from streams.ports.retention import RecordRemoval, require_removable
 
-REMOVED_AT_ONCE: Final = 25
-"""Batches under way at the same time; a record has few places, so each batch is small."""
+REMOVED_AT_ONCE: Final = 20
+"""Records in one batch, or lightweight transactions under way at the same time."""
 
 AHEAD_MICROS: Final = 60_000_000
 """How far ahead of this clock a removal is written; the clock behind the last write differs by less."""
@@ -52,31 +55,33 @@ class CassandraRecordRemoval(RecordRemoval):
         require_removable(records)
         for start in range(0, len(records), REMOVED_AT_ONCE):
             part = records[start : start + REMOVED_AT_ONCE]
-            await asyncio.gather(*(self._session.batch(self._writes(record)) for record in part))
+            async with resting():
+                removed_at = self._micros() + AHEAD_MICROS
+                removals: list[Write] = [(_REMOVE, (removed_at, *key_of(record))) for record in part]
+                await self._session.batch([*await unplacing(self._session, part), *removals])
 
     @override
     async def remove_unchanged(self, records: Sequence[Record]) -> None:
         require_removable(records)
         for start in range(0, len(records), REMOVED_AT_ONCE):
             part = records[start : start + REMOVED_AT_ONCE]
-            await asyncio.gather(*(self._remove_version(record) for record in part))
+            async with resting():
+                removed = await asyncio.gather(*(self._remove_version(record) for record in part))
+                gone = [record for record, is_gone in zip(part, removed, strict=True) if is_gone]
+                await self._session.batch(await unplacing(self._session, gone))
 
-    async def _remove_version(self, record: Record) -> None:
-        """Take away first what says that the version is settled: it must not speak of a later record.
+    async def _remove_version(self, record: Record) -> bool:
+        """Remove it if it has this version; tell whether it is gone.
 
-        Without it a reader writes the outbox of the version again, which changes nothing.
+        What says that the version is settled goes first: it must not speak of a later record. Without it a
+        reader writes the outbox of the version again, which changes nothing.
         """
         key = key_of(record)
         await self._session.execute(_UNSETTLE, (record.version, *key))
         write = (_REMOVE_VERSION, (*key, record.version))
         settled = await self._session.lwt(Attempt(write, (_STANDING, key), _NOBODY))
-        if settled.applied or not settled.rows:
-            await self._session.batch([*place_writes(record, (), record.indexes)])
+        return settled.applied or not settled.rows
 
     @override
     async def remove_events(self, tenant_id: TenantId, *, livemode: bool, until: datetime, limit: int) -> int:
         return await remove_days(self._session, (tenant_id, livemode), until, limit)
-
-    def _writes(self, record: Record) -> list[Write]:
-        removed_at = self._micros() + AHEAD_MICROS
-        return [*place_writes(record, (), record.indexes), (_REMOVE, (removed_at, *key_of(record)))]

@@ -21,6 +21,7 @@ from streams.lists.guard import Census, Contents
 
 _CURRENT: Final = "current.json"
 _HASH_CHARS: Final = 8
+_PART_BYTES: Final = 256 * 1024
 
 
 class SnapshotDamaged(VeristreamError):
@@ -172,7 +173,15 @@ class ListSnapshots:
         draft.replace(self._folder / _CURRENT)
 
     def entries(self, snapshot: Snapshot) -> Iterator[NameEntry]:
-        """Yield the entries of a snapshot.
+        """Yield the entries of a snapshot; raises as `parts` does."""
+        try:
+            for lines in self.parts(snapshot):
+                yield from map(NameEntry.from_bytes, lines)
+        except ValidationError as error:
+            raise SnapshotDamaged(snapshot.name) from error
+
+    def parts(self, snapshot: Snapshot) -> Iterator[list[bytes]]:
+        """Yield the entries of a snapshot part after part, each entry a line of JSON.
 
         Raises:
             SnapshotDamaged: The file is gone, or does not have its hash; known at the end.
@@ -180,10 +189,10 @@ class ListSnapshots:
         digest = hashlib.sha256()
         try:
             with self._path(snapshot).open("rb") as file:
-                for line in file:
-                    digest.update(line)
-                    yield NameEntry.from_bytes(line)
-        except (OSError, ValidationError) as error:
+                while lines := file.readlines(_PART_BYTES):
+                    digest.update(b"".join(lines))
+                    yield lines
+        except OSError as error:
             raise SnapshotDamaged(snapshot.name) from error
         if digest.hexdigest() != snapshot.sha256:
             raise SnapshotDamaged(snapshot.name)

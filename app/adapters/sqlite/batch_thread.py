@@ -16,6 +16,9 @@ Work = TypeVar("Work")
 BATCH: Final = 128
 """Jobs in a batch at most, so that the first of them does not wait long."""
 
+ALONG_EVERY: Final = 8
+"""How many jobs of others come between two that go along with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingJob(Generic[Work]):
@@ -46,6 +49,10 @@ class BatchThread(Generic[Work]):
         self._run = run
         self._lock = threading.Lock()
         self._arriving: list[PendingJob[Work]] = []
+        self._along: list[PendingJob[Work]] = []
+        self._alone: asyncio.TimerHandle | None = None
+        self._submitted_at = float("-inf")
+        self._submitted = 0
         self._queue: deque[PendingJob[Work]] = deque()
         self._draining = False
         self.thread = ThreadPoolExecutor(1, name)
@@ -57,12 +64,46 @@ class BatchThread(Generic[Work]):
         if not self._arriving:
             self._loop.call_soon(self.dispatch)
         self._arriving.append(PendingJob(job, future))
+        self._submitted_at = self._loop.time()
+        self._submitted += 1
         return future
+
+    def submit_along(self, job: Work, quiet_s: float) -> asyncio.Future[Any]:
+        """Queue a job that joins every `ALONG_EVERY`th job of others, or runs once none came for so long."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._along.append(PendingJob(job, future))
+        if self._alone is None:
+            self._wait_alone(quiet_s)
+        return future
+
+    def _wait_alone(self, quiet_s: float) -> None:
+        """Look when nobody else can have submitted for so long, again as long as somebody did."""
+        if self.is_quiet(quiet_s):
+            self.dispatch_along()
+        else:
+            at = self._submitted_at + quiet_s
+            self._alone = self._loop.call_at(at, self._wait_alone, quiet_s)
+
+    def is_quiet(self, quiet_s: float) -> bool:
+        """Tell whether nothing was submitted for so long; jobs that go along do not count."""
+        return self._loop.time() >= self._submitted_at + quiet_s
 
     def dispatch(self) -> None:
         """Send off what was submitted; happens by itself once the loop has let everybody ask."""
         arriving, self._arriving = self._arriving, []
+        if self._submitted >= ALONG_EVERY:
+            arriving += self._take_along()
         self.enqueue(*arriving)
+
+    def dispatch_along(self) -> None:
+        """Send off the jobs that would join others."""
+        self.enqueue(*self._take_along())
+
+    def _take_along(self) -> list[PendingJob[Work]]:
+        if self._alone is not None:
+            self._alone.cancel()
+        along, self._along, self._alone, self._submitted = self._along, [], None, 0
+        return along
 
     def enqueue(self, *waiting: PendingJob[Work]) -> None:
         """Queue jobs whose callers already wait; from any thread."""

@@ -105,9 +105,12 @@ def _run_alone(connection: sqlite3.Connection, jobs: Sequence[Job[Answer]]) -> S
     return [job(connection) for job in jobs]
 
 
-def write_rows(connection: sqlite3.Connection, statement: str, rows: Rows) -> int:
-    """Run a statement, written for one row of VALUES, for all; return how many rows it changed."""
-    return sum(cursor.rowcount for cursor in _run(connection, statement, rows))
+def write_rows(connection: sqlite3.Connection, statement: str, rows: Rows, before: Sequence[Any] = ()) -> int:
+    """Run a statement, written for one row of VALUES, for all; return how many rows it changed.
+
+    `before`: the parameters that stand before VALUES.
+    """
+    return sum(cursor.rowcount for cursor in _run(connection, statement, rows, before))
 
 
 def read_rows(connection: sqlite3.Connection, statement: str, rows: Rows) -> list[tuple[Any, ...]]:
@@ -115,13 +118,15 @@ def read_rows(connection: sqlite3.Connection, statement: str, rows: Rows) -> lis
     return [found for cursor in _run(connection, statement, rows) for found in cursor.fetchall()]
 
 
-def _run(connection: sqlite3.Connection, statement: str, rows: Rows) -> Iterator[sqlite3.Cursor]:
+def _run(
+    connection: sqlite3.Connection, statement: str, rows: Rows, before: Sequence[Any] = ()
+) -> Iterator[sqlite3.Cursor]:
     """Run it for parts of 1, 2, 4, 8 … rows: few statements are soon prepared, and none comes late."""
     start = 0
     while start < len(rows):
         size = min(ROWS, 1 << (len(rows) - start).bit_length() - 1)
         chunk, start = rows[start : start + size], start + size
-        parameters = [value for row in chunk for value in row]
+        parameters = [*before, *(value for row in chunk for value in row)]
         yield connection.execute(for_rows(statement, size), parameters)
 
 

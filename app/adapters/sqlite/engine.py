@@ -61,6 +61,14 @@ class Engine:
         """
         return self._writer.submit(job)
 
+    def write_along(self, job: AnyJob[Answer], quiet_s: float) -> asyncio.Future[Answer]:
+        """Run the job in a transaction of others, every eighth at most, or once nobody wrote for so long."""
+        return self._writer.submit_along(job, quiet_s)
+
+    def is_quiet(self, quiet_s: float) -> bool:
+        """Tell whether nobody wrote for so long."""
+        return self._writer.is_quiet(quiet_s)
+
     def find(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
         """Run a job of microseconds, such as a read by key, in a batch with other look-ups."""
         return self._finder.submit(job)
@@ -84,6 +92,7 @@ class Engine:
         """Finish what is queued and close the file; later calls raise `StoreUnavailable`."""
         self._finder.dispatch()
         self._writer.dispatch()
+        self._writer.dispatch_along()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

@@ -2,44 +2,46 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from time import monotonic
 from typing import Final, TypeVar
 
 from typing_extensions import override
 
 from app.adapters.shared.columns import to_micros, to_millis
-from app.adapters.sqlite.batching import Job, write_rows
+from app.adapters.sqlite.batching import Job, read_rows, write_rows
 from app.adapters.sqlite.change_set import key_of
 from app.adapters.sqlite.engine import Engine
 from schemas.ids import TenantId
 from streams.ports.records import Record
 from streams.ports.retention import RecordRemoval, require_removable
 
-REMOVED_AT_ONCE: Final = 50
-"""Records or events in one transaction, some milliseconds of the writer's time (`tests.bench.removal`)."""
+ALONE_AT_ONCE: Final = 256
+"""Records or events in a transaction of its own, some milliseconds of the writer (`tests.bench.removal`)."""
+
+ALONG_AT_ONCE: Final = 32
+"""Records or events that go along with one transaction of others: four for each write of theirs, so that
+more can end than begins."""
+
+QUIET_S: Final = 0.5
+"""How long nobody may have written before a removal commits by itself."""
 
 REST: Final = 4
-"""Pause after a transaction, in multiples of its duration: a removal takes a fifth of the writer at most."""
-
-SHARE: Final = 0.01
-"""How much of the writer's time removals take in the long run: fewer than one commit in a hundred waits for
-one, so that none shows in the 99th percentile."""
-
-SAVED_S: Final = 0.5
-"""How much of that share may be saved up: a removal of some thousand rows need not be spread over time."""
+"""Pause after a transaction of its own, in multiples of its duration."""
 
 Answer = TypeVar("Answer")
 
 _UNPLACE: Final = """
-DELETE FROM record_places
-WHERE tenant = ? AND value = ? AND name = ? AND kind = ? AND created_at = ? AND id = ?"""
-"""Run row by row: as a list of keys, SQLite looks through everything listed under the same value."""
+DELETE FROM record_places WHERE tenant = ? AND value = ? AND name = ? AND kind = ?
+    AND (created_at, id) IN (SELECT * FROM (VALUES (?, ?)) asked)"""
+"""With all six columns in the list, SQLite would look through everything listed under the same value."""
 
 _REMOVE: Final = """
 DELETE FROM records WHERE (tenant, kind, id) IN (SELECT * FROM (VALUES (?, ?, ?)) asked)"""
-_REMOVE_VERSION: Final = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? AND version = ?"
+_UNCHANGED: Final = """
+SELECT tenant, kind, id FROM records
+WHERE (tenant, kind, id, version) IN (SELECT * FROM (VALUES (?, ?, ?, ?)) asked)"""
 _REMOVE_EVENTS: Final = """
 DELETE FROM events WHERE seq IN (
     SELECT seq FROM events e
@@ -50,47 +52,41 @@ DELETE FROM events WHERE seq IN (
 """The newest row of all stays: the next event gets a later number and no earlier time than it."""
 
 
-@dataclass(slots=True)
-class WriterShare:
-    """How long a removal rests, so that it takes no more than its share of the writer's time."""
-
-    share: float = SHARE
-    _paid_until: float = float("-inf")
-    """When the share of the time up to then is as much as removals took."""
-
-    def rest(self, begun: float, ended: float) -> float:
-        """Return the seconds to wait after a transaction that began and ended at these moments."""
-        took = ended - begun
-        self._paid_until = max(self._paid_until, ended - SAVED_S / self.share) + took / self.share
-        return max(took * REST, self._paid_until - ended)
-
-
 class SqliteRecordRemoval(RecordRemoval):
-    """One transaction removes a record and its places."""
+    """One transaction removes a record and its places.
 
-    def __init__(self, engine: Engine, share: float = SHARE) -> None:
+    While others write, a part goes along with every eighth write of theirs: no commit waits for one more sync
+    to disk, and the work grows with theirs. While nobody writes, a part commits by itself, and the writer
+    rests four times as long.
+    """
+
+    def __init__(self, engine: Engine, quiet_s: float = QUIET_S) -> None:
         self._engine = engine
-        self._share = WriterShare(share)
+        self._quiet_s = quiet_s
 
     @override
     async def remove(self, records: Sequence[Record]) -> None:
-        require_removable(records)
-        for start in range(0, len(records), REMOVED_AT_ONCE):
-            part = records[start : start + REMOVED_AT_ONCE]
-            await self._write(lambda writer, part=part: _remove(writer, part))  # type: ignore[misc]
+        await self._remove_parts(records, _remove)
 
     @override
     async def remove_unchanged(self, records: Sequence[Record]) -> None:
+        await self._remove_parts(records, _remove_unchanged)
+
+    async def _remove_parts(
+        self, records: Sequence[Record], remove: Callable[[sqlite3.Connection, Sequence[Record]], None]
+    ) -> None:
         require_removable(records)
-        for start in range(0, len(records), REMOVED_AT_ONCE):
-            part = records[start : start + REMOVED_AT_ONCE]
-            await self._write(lambda writer, part=part: _remove_unchanged(writer, part))  # type: ignore[misc]
+        start = 0
+        while start < len(records):
+            part = records[start : start + self._at_once()]
+            await self._write(lambda writer, part=part: remove(writer, part))  # type: ignore[misc]
+            start += len(part)
 
     @override
     async def remove_events(self, tenant_id: TenantId, *, livemode: bool, until: datetime, limit: int) -> int:
         removed = 0
         while removed < limit:
-            at_once = min(REMOVED_AT_ONCE, limit - removed)
+            at_once = min(self._at_once(), limit - removed)
             asked = (tenant_id, livemode, to_millis(until), at_once)
             count = await self._write(
                 lambda writer, asked=asked: writer.execute(_REMOVE_EVENTS, asked).rowcount  # type: ignore[misc]
@@ -100,30 +96,30 @@ class SqliteRecordRemoval(RecordRemoval):
                 break
         return removed
 
+    def _at_once(self) -> int:
+        return ALONE_AT_ONCE if self._engine.is_quiet(self._quiet_s) else ALONG_AT_ONCE
+
     async def _write(self, job: Job[Answer]) -> Answer:
-        """Run the job in a transaction, and leave the writer to others for a multiple of what it took."""
-        clock = asyncio.get_running_loop().time
-        begun = clock()
-        answer = await self._engine.write(job)
-        await asyncio.sleep(self._share.rest(begun, clock()))
+        """Run the job in a transaction of others, or in its own and leave the writer alone for a while."""
+        alone, begun = self._engine.is_quiet(self._quiet_s), monotonic()
+        answer = await self._engine.write_along(job, self._quiet_s)
+        if alone:
+            await asyncio.sleep((monotonic() - begun) * REST)
         return answer
 
 
 def _remove(writer: sqlite3.Connection, records: Sequence[Record]) -> None:
-    places = [
-        (record.tenant_id, value, name, record.kind.value, to_micros(record.created_at), record.id)
-        for record in records
-        for name, value in record.indexes
-    ]
-    writer.executemany(_UNPLACE, places)
+    places: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for record in records:
+        for name, value in record.indexes:
+            listed = places.setdefault((record.tenant_id, value, name, record.kind.value), [])
+            listed.append((to_micros(record.created_at), record.id))
+    for index, rows in places.items():
+        write_rows(writer, _UNPLACE, rows, index)
     write_rows(writer, _REMOVE, [key_of(record) for record in records])
 
 
 def _remove_unchanged(writer: sqlite3.Connection, records: Sequence[Record]) -> None:
-    """Decide by the row of each record; the writer is alone, so nothing changes in between."""
-    gone = [
-        record
-        for record in records
-        if writer.execute(_REMOVE_VERSION, (*key_of(record), record.version)).rowcount
-    ]
-    _remove(writer, gone)
+    """Remove those of this version; the writer is alone, so nothing changes in between."""
+    standing = set(read_rows(writer, _UNCHANGED, [(*key_of(one), one.version) for one in records]))
+    _remove(writer, [one for one in records if key_of(one) in standing])

@@ -7,9 +7,10 @@ from app.vision.faces.core import FaceCore
 from app.vision.faces.metrics import Metric
 from app.vision.faces.operator import OperatorFaces
 from app.vision.faces.parallax import parallax
+from app.vision.faces.pose import pose_of
 from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.jobs import FaceFacts
-from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels
+from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels, Pose
 
 
 class CoreFaceEngine(FaceEngine):
@@ -34,6 +35,10 @@ class CoreFaceEngine(FaceEngine):
     @override
     def distance(self, one: Embedding, other: Embedding) -> float:
         return self.facts.metric.distance(one, other)
+
+    @override
+    def pose(self, face: Face) -> Pose | None:
+        return pose_of(face, self.facts.eye_corners)
 
     def chip(self, picture: Picture, face: Face) -> Pixels:
         """Return the aligned square of a face `find` returned for this picture."""
@@ -77,5 +82,6 @@ def build_face_engine(
         fail_at=files.embedder.fail_at,
         copy_at=files.embedder.copy_at,
         metric=Metric.COSINE,
+        eye_corners=False,
     )
     return CoreFaceEngine(files.load(), facts)

@@ -92,6 +92,12 @@ export class Api {
     return (await this.#persist(once, signal)).body;
   }
 
+  /** Send a frame of a movement. @param {number} step @param {Blob} frame @returns {Promise<any>} */
+  async frame(step, frame) {
+    const type = { "Content-Type": "image/jpeg" };
+    return (await this.#persist(() => this.#ask("PUT", `/challenge/${step}`, frame, type))).body;
+  }
+
   /** @param {() => Promise<Answer>} once @param {AbortSignal} [signal] @returns {Promise<Answer>} */
   async #persist(once, signal) {
     for (let wait = 1; ; wait = Math.min(wait * 2, LONGEST_WAIT_S)) {
@@ -113,11 +119,11 @@ export class Api {
   }
 
   /**
-   * @param {string} method @param {string} path @param {string} [body] @param {Record<string, string>} [more]
+   * @param {string} method @param {string} path @param {string | Blob} [body] @param {Record<string, string>} [more]
    * @returns {Promise<Answer>}
    */
   async #ask(method, path, body, more = {}) {
-    const headers = { ...this.#headers(), ...more, ...(body ? { "Content-Type": "application/json" } : {}) };
+    const headers = { ...this.#headers(), ...(body ? { "Content-Type": "application/json" } : {}), ...more };
     /** @type {Response} */
     let answer;
     try {

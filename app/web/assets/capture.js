@@ -1,7 +1,7 @@
 /** The capture page: which step is shown, from consent to result. */
 
 import { Api, Refusal } from "./api.js";
-import { entitle, introduce, journey, languages, network, one, show, shown, slot, stored, useLanguage } from "./frame.js";
+import { entitle, introduce, journey, languages, network, notice, one, show, shown, stored, token, useLanguage } from "./frame.js";
 
 /** @typedef {import("./api.js").View} View */
 /**
@@ -9,7 +9,6 @@ import { entitle, introduce, journey, languages, network, one, show, shown, slot
  * @typedef {{api: Api, view: () => View, arrived: (found: View) => void, taken: (step: string) => void, refresh: () => Promise<void>}} Session
  */
 
-const TOKEN = "veristream.token";
 const LANGUAGE = "veristream.language";
 const UNDER_WAY = ["SUBMITTED", "PROCESSING"];
 const POLL_MS = 2000;
@@ -24,6 +23,8 @@ const done = new Set();
 let view = null;
 /** @type {import("./taking.js").Taking | null} */
 let taking = null;
+/** @type {import("./moving.js").Moving | null} */
+let moving = null;
 
 /** @type {Session} */
 const session = { api, view: present, arrived, taken, refresh };
@@ -36,6 +37,7 @@ function present() {
 /** @param {string} step */
 function taken(step) {
   done.add(step);
+  if (step === "SELFIE") return void refresh(); // only the server knows whether movements are asked for
   route(present());
 }
 
@@ -54,8 +56,13 @@ function arrived(found) {
 
 /** @param {unknown} error */
 function refused(error) {
-  taking?.end();
+  stop();
   show(error instanceof Refusal ? "ended" : "failed");
+}
+
+function stop() {
+  taking?.end();
+  moving?.end();
 }
 
 /** Show the step that comes next. @param {View} found */
@@ -66,27 +73,18 @@ function route(found) {
 
 /** @param {View} found */
 function place(found) {
-  if (found.result !== null || UNDER_WAY.includes(found.status)) taking?.end();
+  if (found.result !== null || UNDER_WAY.includes(found.status)) stop();
   if (found.result !== null) return void ended(found);
   if (UNDER_WAY.includes(found.status)) return wait();
   if (!["CREATED", "STARTED"].includes(found.status)) return show("ended");
-  if (found.consent.accepted_at === null) return consent(found);
+  if (found.consent.accepted_at === null) return notice(found);
   const next = found.steps.find((step) => step.state === "TODO" && !done.has(step.step))?.step ?? "RESULT";
   shown.step = next;
   if (next === "DOCUMENT" || next === "SELFIE") return void take(next === "SELFIE" ? "selfie" : "document");
+  if (next === "MOVEMENTS") return void move().catch(refused);
   if (next === "NUMBER") return void send("askNumber");
   show("waiting");
   return void send("submit");
-}
-
-/** @param {View} found */
-function consent(found) {
-  const notice = slot("notice");
-  notice.textContent = found.consent.text;
-  notice.lang = found.consent.locale;
-  notice.dir = "auto";
-  one(".foreign").hidden = found.consent.locale === document.documentElement.lang;
-  show("consent", "CONSENT");
 }
 
 /** @param {boolean} accepted */
@@ -113,6 +111,12 @@ async function take(what) {
   }
 }
 
+async function move() {
+  const { Moving } = await import("./moving.js");
+  moving ??= new Moving(session);
+  if (shown.screen !== "movements") moving.begin();
+}
+
 /** @param {"askNumber" | "submit"} what */
 async function send(what) {
   await import("./sending.js").then((module) => module[what](session)).catch(refused);
@@ -130,7 +134,7 @@ async function ended(found) {
 }
 
 async function handOver() {
-  taking?.end();
+  stop();
   await import("./handing.js").then((module) => module.handOver(api)).catch(refused);
 }
 
@@ -147,16 +151,12 @@ const ACTIONS = {
   flip: () => taking?.flip(),
   use: () => taking?.use(),
   again: () => taking?.begin(taking.what),
+  move: () => moving?.start(false).catch(refused),
+  "move-slowly": () => moving?.start(true).catch(refused),
+  "cannot-move": () => moving?.skip().catch(refused),
+  selfie: () => (moving?.end(), take("selfie")),
   "hand-over": handOver,
 };
-
-/** Return the session's token, which leaves the address bar where it can be stored against a reload. */
-function token() {
-  const given = location.hash.slice(1);
-  if (given === "") return stored(TOKEN) ?? "";
-  if (stored(TOKEN, given) === given) history.replaceState(null, "", location.pathname);
-  return given;
-}
 
 async function choose() {
   const code = languages().value;
@@ -189,7 +189,7 @@ document.addEventListener("click", (event) => {
 });
 languages().addEventListener("change", choose);
 addEventListener("hashchange", () => location.hash !== "" && location.reload());
-addEventListener("pagehide", () => taking?.end());
+addEventListener("pagehide", stop);
 addEventListener("pageshow", (event) => event.persisted && location.reload());
 setInterval(async () => (await import("./following.js")).follow(session), FOLLOW_MS);
 begin();

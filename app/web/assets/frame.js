@@ -2,6 +2,8 @@
 
 /** @typedef {Record<string, string>} Values */
 
+const TOKEN = "veristream.token";
+
 /** @type {Record<string, string>} */
 let texts = {};
 
@@ -170,4 +172,22 @@ export function stored(name, value) {
   } catch {
     return null;
   }
+}
+
+/** Show the notice and ask whether the person agrees. @param {View} found */
+export function notice(found) {
+  const shownNotice = slot("notice");
+  shownNotice.textContent = found.consent.text;
+  shownNotice.lang = found.consent.locale;
+  shownNotice.dir = "auto";
+  one(".foreign").hidden = found.consent.locale === document.documentElement.lang;
+  show("consent", "CONSENT");
+}
+
+/** Return the session's token, which leaves the address bar where it can be stored against a reload. */
+export function token() {
+  const given = location.hash.slice(1);
+  if (given === "") return stored(TOKEN) ?? "";
+  if (stored(TOKEN, given) === given) history.replaceState(null, "", location.pathname);
+  return given;
 }

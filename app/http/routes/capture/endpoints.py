@@ -4,10 +4,17 @@ from http import HTTPStatus
 from typing import Final
 
 from app.http.endpoints import CAPTURE, MEBIBYTE, Answer, Endpoint, Handler, Parameter
+from app.http.routes.capture.movements import MovementRoutes
 from app.http.routes.capture.routes import SOURCE, CaptureRoutes
-from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
+from app.http.routes.sessions.bodies import (
+    CaptureImageBody,
+    ConsentBody,
+    DrawChallengeBody,
+    SkipMovementsBody,
+    SubmitCaptureBody,
+)
 from schemas.audit import AuditAction
-from schemas.captures import CaptureLink, CaptureSeen, CaptureView
+from schemas.captures import CaptureLink, CaptureSeen, CaptureView, ChallengeDrawn, FrameJudged
 from schemas.problems import ProblemCode
 from schemas.sessions import CaptureSource
 
@@ -34,6 +41,15 @@ _IF_NONE_MATCH: Final = Parameter(
 _STORED: Final = Answer(
     "Kept; better take it again when it was not accepted.", CaptureSeen, headers=_LANGUAGE
 )
+_DRAWN: Final = (
+    "Three of LEFT, RIGHT and UP, from the person's own view; only the first is told. The flow "
+    "must have LIVENESS, and the selfie be the camera's (`Capture-Source: CAMERA`). There are 60 s for all "
+    "three, or 120; at most 5 drawings an attempt, of which the newest counts."
+)
+_FRAME: Final = (
+    "A JPEG of at most 300 kB whose shorter side has 480 to 720 pixels; at most 90 a challenge. A step out "
+    "of order, or too late, is 409 `CHALLENGE_OVER`."
+)
 _RAW: Final = (
     "In place of JSON the body may be the image itself, sent as `image/jpeg`, `image/png`, `image/webp` or "
     "`application/octet-stream`."
@@ -42,6 +58,7 @@ _RAW: Final = (
 
 def capture_endpoints(routes: CaptureRoutes) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
+    movements = MovementRoutes(routes)
     view = {HTTPStatus.OK: Answer("The session as its page sees it.", CaptureView, headers=_LANGUAGE)}
     tag = {"ETag": "Changes when the session does."}
     looked = {
@@ -71,6 +88,7 @@ def capture_endpoints(routes: CaptureRoutes) -> tuple[Endpoint, ...]:
         ),
         _put("document", routes.document, "Send the picture of the document"),
         _put("selfie", routes.selfie, "Send the picture of the face"),
+        *_movements(movements),
         Endpoint(
             method="POST", path=f"{PATH}/submit", handler=routes.submit, summary="Hand the images in",
             answers=submitted, family="Capture", access=CAPTURE, body=SubmitCaptureBody,
@@ -81,6 +99,32 @@ def capture_endpoints(routes: CaptureRoutes) -> tuple[Endpoint, ...]:
                 AuditAction.CASE_OPENED,
             ),
             limited_as="capture",
+        ),
+    )  # fmt: skip
+
+
+def _movements(routes: MovementRoutes) -> tuple[Endpoint, ...]:
+    path = f"{PATH}/challenge"
+    problems = (*_ASKING, ProblemCode.CONSENT_REQUIRED, ProblemCode.NOT_FOUND)
+    skipped = {HTTPStatus.OK: Answer("A person will look.", CaptureView, headers=_LANGUAGE)}
+    return (
+        Endpoint(
+            method="POST", path=path, handler=routes.draw, summary="Draw movements of the head",
+            answers={HTTPStatus.CREATED: Answer("The first of three movements.", ChallengeDrawn)},
+            family="Capture", access=CAPTURE, body=DrawChallengeBody,
+            problems=(*problems, ProblemCode.CHALLENGE_OVER), limited_as="capture", description=_DRAWN,
+        ),
+        Endpoint(
+            method="PUT", path=f"{path}/{{step}}", handler=routes.frame, summary="Send a frame of a movement",
+            answers={HTTPStatus.OK: Answer("What to do next.", FrameJudged)}, family="Capture",
+            access=CAPTURE, body=CaptureImageBody, body_limit=MEBIBYTE, path_forms={"step": "[1-3]"},
+            problems=(*_KEEPING, ProblemCode.NOT_FOUND, ProblemCode.CHALLENGE_OVER),
+            limited_as="capture_frames", description=f"{_FRAME} {_RAW}",
+        ),
+        Endpoint(
+            method="POST", path=f"{path}/skip", handler=routes.skip, summary="Go on without movements",
+            answers=skipped,
+            family="Capture", access=CAPTURE, body=SkipMovementsBody, problems=problems, limited_as="capture",
         ),
     )  # fmt: skip
 

@@ -2,11 +2,11 @@
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import segno
 from aiohttp import web
@@ -18,7 +18,7 @@ from app.http.headers import bearer, etag, is_unchanged, language
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
-from app.intake.capture import arrived
+from app.intake.capture import StoredCapture, arrived
 from app.intake.images import ReceivedImage, unpack_one
 from app.web.texts import CODES, language_of
 from schemas.access import Tenant
@@ -28,8 +28,10 @@ from schemas.enums import EvidenceKind
 from schemas.ids import PLATFORM, SessionId, TenantId, VerificationId
 from schemas.people import SentActor
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.reasons import ReasonCode
 from schemas.sessions import (
     AddCapture,
+    Captured,
     CaptureSource,
     SessionChanged,
     SessionCommandBase,
@@ -72,7 +74,7 @@ class CaptureRoutes:
 
     async def look(self, call: Call) -> web.Response:
         """Return the state of the session; a page that has it already is answered 304."""
-        view = await self._view(call, await self._stored(call))
+        view = await self._view(call, await self.stored(call))
         tag = etag(hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32])
         if is_unchanged(call.request, tag):
             return web.Response(status=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
@@ -80,7 +82,7 @@ class CaptureRoutes:
 
     async def link(self, call: Call) -> web.Response:
         """Return the page's own address and its QR code, for another device."""
-        stored = await self._stored(call)
+        stored = await self.stored(call)
         if stored.session.expires_at is None:
             raise NotFound
         url = f"{self.base_url}/verify#{bearer(call.request)}"
@@ -92,7 +94,7 @@ class CaptureRoutes:
     async def consent(self, call: Call) -> web.Response:
         """Note what the person chose about the notice."""
         body = await self.bodies.read(call, ConsentBody)
-        page, actor = call.subject_page, await self._actor(call)
+        page, actor = call.subject_page, await self.actor(call)
         version = notice_for(await self._policy(page.tenant_id)).version
         if body.notice_version != version:
             message = f"The notice has the version {version}; show that one."
@@ -106,9 +108,8 @@ class CaptureRoutes:
             notice_version=body.notice_version,
             locale=NOTICE_LOCALE if body.locale is None else body.locale,
         )
-        await self._request(command)
-        view = await self._view(call, await self._stored(call))
-        return _answered(view, view.locale)
+        await self.request(command)
+        return await self.answer_view(call)
 
     async def document(self, call: Call) -> web.Response:
         """Keep the picture of the document."""
@@ -119,26 +120,30 @@ class CaptureRoutes:
         return await self._keep_one(call, EvidenceKind.SELFIE)
 
     async def _keep_one(self, call: Call, what: _Image) -> web.Response:
-        """Keep an image; of one session only one is taken in at a time (P10)."""
+        return await self.one_at_a_time(call, self._keep(call, what))
+
+    async def one_at_a_time(self, call: Call, keeping: Coroutine[Any, Any, web.Response]) -> web.Response:
+        """Await what takes in an image; of one session only one is taken in at a time (P10)."""
         session_id = call.subject_page.session_id
         if session_id in self.receiving:
+            keeping.close()
             raise Refused.because(ProblemCode.RATE_LIMITED, "Another image of this session is under way.")
         self.receiving.add(session_id)
         try:
-            return await self._keep(call, what)
+            return await keeping
         finally:
             self.receiving.discard(session_id)
 
     async def _keep(self, call: Call, what: _Image) -> web.Response:
-        page, stored = call.subject_page, await self._stored(call)
+        page, stored = call.subject_page, await self.stored(call)
         rules.require_capturing(stored, what)  # before a body of megabytes is read
         source = _source(call)
-        image = await self._image(call)
+        image = await self.read_image(call)
         capture = await self.ports.capture.keep(page.tenant_id, stored, what, image)
         command = AddCapture(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
-            actor=await self._actor(call),
+            actor=await self.actor(call),
             requested_at=self.ports.clock(),
             attempt=capture.attempt,
             what=what,
@@ -146,11 +151,17 @@ class CaptureRoutes:
             reasons=capture.reasons,
             source=source,
         )
-        await self._request(command)
+        await self.request(command)
+        reasons = _reasons(capture, (await self.stored(call)).selfie)
         code = _language(call, stored)
-        return _answered(seen(capture.reasons, code), code)
+        return _answered(seen(reasons, code), code)
 
-    async def _image(self, call: Call) -> ReceivedImage:
+    async def read_image(self, call: Call) -> ReceivedImage:
+        """Return the image that is the body, or stands in it.
+
+        Raises:
+            Refused: UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, IMAGE_UNDECODABLE, VALIDATION_FAILED.
+        """
         kind = call.request.content_type
         if kind == "application/json":
             body = await self.bodies.read(call, CaptureImageBody)
@@ -163,7 +174,7 @@ class CaptureRoutes:
     async def submit(self, call: Call) -> web.Response:
         """Hand the images in; the outcome is read with GET."""
         body = await self.bodies.read(call, SubmitCaptureBody)
-        page, stored = call.subject_page, await self._stored(call)
+        page, stored = call.subject_page, await self.stored(call)
         if stored.session.status not in rules.UNDER_WAY:
             rules.require_submitting(stored)
         codes = {one.code for one in stored.configuration.documents}
@@ -180,14 +191,18 @@ class CaptureRoutes:
         command = SubmitSession(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
-            actor=await self._actor(call),
+            actor=await self.actor(call),
             requested_at=self.ports.clock(),
             attempt=attempt,
             sealed_submission=sealed,
         )
         await self._hand_in(call, command, stored, run)
-        view = await self._view(call, await self._stored(call))
-        return _answered(view, view.locale, HTTPStatus.ACCEPTED)
+        return await self.answer_view(call, HTTPStatus.ACCEPTED)
+
+    async def answer_view(self, call: Call, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+        """Return the session as the page sees it now."""
+        view = await self._view(call, await self.stored(call))
+        return _answered(view, view.locale, status)
 
     async def _hand_in(
         self, call: Call, command: SubmitSession, stored: StoredSession, run: VerificationId
@@ -196,17 +211,18 @@ class CaptureRoutes:
         row, admission = stored.session, self.ports.intake.admission
         sandbox = scenario_for(row.subject_id, livemode=row.livemode) is not None
         if sandbox or row.status in rules.UNDER_WAY or admission.has_released(run):
-            await self._request(command)
+            await self.request(command)
             return
         async with admission.place(call.tenant_id, run) as place:
             place.decided = partial(self._has_outcome, call)
-            await self._request(command)
+            await self.request(command)
             place.goes_on = True
 
     async def _has_outcome(self, call: Call) -> bool:
-        return (await self._stored(call)).session.status not in rules.UNDER_WAY
+        return (await self.stored(call)).session.status not in rules.UNDER_WAY
 
-    async def _stored(self, call: Call) -> StoredSession:
+    async def stored(self, call: Call) -> StoredSession:
+        """Return the session of the caller's token."""
         page = call.subject_page
         record = await self.ports.stores.records.get(page.tenant_id, RecordKind.SESSION, page.session_id)
         stored = stored_of(record.body)
@@ -225,14 +241,23 @@ class CaptureRoutes:
     async def _policy(self, tenant_id: TenantId) -> PolicyChoice:
         return (await read_settings(self.ports.stores.records, tenant_id)).verification_policy
 
-    async def _actor(self, call: Call) -> SentActor:
+    async def actor(self, call: Call) -> SentActor:
+        """Return the person as commands carry them."""
         return await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor)
 
-    async def _request(self, command: SessionCommandBase) -> SessionChanged:
+    async def request(self, command: SessionCommandBase) -> SessionChanged:
+        """Send a command about the session and wait for its answer."""
         topic = Topic.SESSION_COMMANDS
         return await self.ports.request_reply.request(
             topic, command.session_id, command, SessionChanged, ANSWER_S
         )
+
+
+def _reasons(capture: StoredCapture, selfie: Captured | None) -> tuple[ReasonCode, ...]:
+    """Return the reasons of an image: for a selfie, those of its face as well (P9)."""
+    if selfie is not None and selfie.evidence_id == capture.evidence_id:
+        return selfie.reasons
+    return capture.reasons
 
 
 def _language(call: Call, stored: StoredSession) -> str:

@@ -7,8 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.cursors import Cursors
-from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
+from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, reviewer
 from app.http.idempotent_create import (
     KEY_PROBLEMS,
     LOCATION,
@@ -17,17 +16,16 @@ from app.http.idempotent_create import (
     created_or_replayed,
     name_created,
 )
-from app.http.listing import LIVEMODE, Page, Paging, modes, moment, page_of, place_of, text, word
 from app.http.ports import FrontPorts
 from app.http.presenters import CaseTexts
-from app.http.responses import json_answer, json_list
+from app.http.responses import json_answer
 from app.http.routes.control_sessions import IDEMPOTENCY
 from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
 from app.http.routes.review_cases.dispositions import case_dispositions
 from app.http.routes.review_cases.input_request import AskAgain
+from app.http.routes.review_cases.queue import ANSWER_S, PATH, QueueRoutes, queue_endpoints
 from schemas.audit import AuditAction
 from schemas.base import Frozen
-from schemas.enums import CaseStatus, RiskLevel
 from schemas.ids import (
     ReviewCaseId,
     VerificationId,
@@ -55,25 +53,10 @@ from schemas.verifications import StoredVerification
 from streams.audit.actors import seal_actor
 from streams.ports.records import Record, RecordKind
 from streams.reviews.rules import appeal_id
-from streams.verification.review_case import UNASSIGNED, index_of
 
-PATH: Final = "/v1/control/review-cases"
 APPEAL_PATH: Final = "/v1/control/verifications/{verification_id}/appeal"
 CASE_FORM: Final = r"rc_[0-9a-hjkmnp-tv-z]{26}"
 VERIFICATION_FORM: Final = r"ver_[0-9a-hjkmnp-tv-z]{26}"
-_ASSIGNEE: Final = rf"{UNASSIGNED}|usr_[0-9a-hjkmnp-tv-z]{{26}}"
-PAGING: Final = Paging(usual=25, most=100)
-ANSWER_S: Final = 10.0
-
-_ROUNDS: Final = 20
-"""Pages looked through for one page of cases that are due before a time; older ones come with the cursor."""
-
-
-class CaseList(Frozen):
-    """A page of cases, newest first."""
-
-    review_cases: tuple[ReviewCase, ...]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,36 +65,7 @@ class CaseRoutes:
 
     ports: FrontPorts
     bodies: BodyReader
-    cursors: Cursors
     texts: CaseTexts
-
-    async def list_page(self, call: Call) -> web.Response:
-        """Answer a page of cases, newest first."""
-        query, seen = call.request.query, modes(call)
-        status, risk = word(query, "status", CaseStatus), word(query, "risk_level", RiskLevel)
-        assignee, due = text(query, "assignee", _ASSIGNEE), moment(query, "due_before")
-        asked = f"{status}|{risk}|{assignee}|{due}"
-        scope = {"list": PATH, "tenant": call.tenant_id, "live": str(seen), "asked": asked}
-        cursor = query.get("cursor")
-        page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
-        rows: list[Record] = []
-        for _ in range(_ROUNDS):
-            listed = await page_of(
-                self.ports.stores.records,
-                call.tenant_id,
-                RecordKind.REVIEW_CASE,
-                seen,
-                lambda livemode: index_of(livemode, status, assignee, risk),
-                page,
-            )
-            rows += [one for one in listed.records if due is None or _case(one).due_at < due]
-            if listed.following is None or len(rows) >= page.limit or due is None:
-                break
-            page = Page(page.limit, listed.following)
-        rows, over = rows[: page.limit], rows[page.limit :]
-        following = place_of(rows[-1]) if over else listed.following
-        shown = [await self.texts.show(call.tenant_id, record) for record in rows]
-        return json_list("review_cases", shown, self.cursors.write_next(following, scope))
 
     async def read(self, call: Call) -> web.Response:
         """Answer one case, its notes opened."""
@@ -232,19 +186,7 @@ def _case(record: Record) -> ReviewCase:
     return StoredCase.from_bytes(record.body).case
 
 
-_PARAMETERS: Final = (
-    Parameter("status", "Cases in one status.", {"enum": [*CaseStatus]}),
-    Parameter(
-        "assignee", "Cases of one reviewer, or `none`.", {"type": "string", "pattern": f"^({_ASSIGNEE})$"}
-    ),
-    Parameter("risk_level", "Cases of one risk level.", {"enum": [*RiskLevel]}),
-    Parameter("due_before", "Cases due before this time.", {"type": "string", "format": "date-time"}),
-    LIVEMODE,
-    *PAGING.parameters,
-)
-
-
-def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
+def case_endpoints(routes: CaseRoutes, queue: QueueRoutes) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
     works, concludes = reviewer(Permission.CASES_WORK), reviewer(Permission.CASES_CONCLUDE)
     reads, overturns = reviewer(Permission.CASES_READ), reviewer(Permission.CASES_OVERTURN)
@@ -268,8 +210,17 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         ProblemCode.NO_REFERENCE_FACE,
     )
     return (
-        _read("", routes.list_page, "List review cases, newest first", CaseList, reads),
-        _read("/{review_case_id}", routes.read, "Read a review case", ReviewCase, reads),
+        *queue_endpoints(queue),
+        Endpoint(
+            method="GET",
+            path=PATH + "/{review_case_id}",
+            handler=routes.read,
+            summary="Read a review case",
+            answers={HTTPStatus.OK: Answer("As it stands.", ReviewCase)},
+            family="Review cases",
+            access=reads,
+            path_forms={"review_case_id": CASE_FORM},
+        ),
         _write("claim", routes.claim, NothingSaid, works, (action.CASE_ASSIGNED,), claimed),
         _write("assign", routes.assign, AssignBody, works, (action.CASE_ASSIGNED,), claimed),
         _write("release", routes.release, NothingSaid, works, (action.CASE_RELEASED,), claimed),
@@ -287,20 +238,6 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
             ),
             headers=(IDEMPOTENCY,),
         ),
-    )
-
-
-def _read(suffix: str, handler: Handler, summary: str, answer: type[Frozen], access: Access) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        path=PATH + suffix,
-        handler=handler,
-        summary=summary,
-        answers={HTTPStatus.OK: Answer("As it stands.", answer)},
-        family="Review cases",
-        access=access,
-        path_forms={"review_case_id": CASE_FORM} if suffix else {},
-        parameters=() if suffix else _PARAMETERS,
     )
 
 

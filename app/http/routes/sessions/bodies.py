@@ -57,6 +57,17 @@ class CaptureImageBody(Frozen):
     image_base64: Base64Image
 
 
+class DrawChallengeBody(Frozen):
+    """How the movements are drawn."""
+
+    double_time: StrictBool = False
+    """Twice the time, for who asks for it before it begins (WCAG 2.2.1)."""
+
+
+class SkipMovementsBody(Frozen):
+    """Nothing needs to be said."""
+
+
 class SubmitCaptureBody(Frozen):
     """What the person says about the document."""
 

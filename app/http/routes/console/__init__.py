@@ -1,0 +1,1 @@
+"""The console's pages, each drawn from the answers of routes of the interface."""

@@ -1,0 +1,33 @@
+"""`/console/search`: where an id or a subject is shown."""
+
+import re
+from typing import Final
+
+from aiohttp import web
+
+from app.http.console import HOME, ask, console_page, is_live, link, see_other
+from app.http.endpoints import Call, Endpoint
+
+SEARCH: Final = f"{HOME}/search"
+
+_CASE: Final = re.compile(r"rc_[0-9a-hjkmnp-tv-z]{26}")
+_VERIFICATION: Final = re.compile(r"ver_[0-9a-hjkmnp-tv-z]{26}")
+_SESSION: Final = re.compile(r"vs_[0-9a-hjkmnp-tv-z]{26}")
+
+
+async def search(call: Call) -> web.Response:
+    """Send the browser to what was sought; text that is no id is a subject's."""
+    sought, livemode = call.request.query.get("q", "").strip(), is_live(call)
+    if _CASE.fullmatch(sought):
+        return see_other(link(f"{HOME}/review-cases/{sought}", livemode=livemode))
+    if _SESSION.fullmatch(sought):
+        session = await ask(call, f"/v1/verification-sessions/{sought}")
+        sought = session["verification_id"] or sought
+    if _VERIFICATION.fullmatch(sought):
+        return see_other(link(f"{HOME}/verifications/{sought}", livemode=livemode))
+    return see_other(link(f"{HOME}/verifications", livemode=livemode, subject_id=sought or None))
+
+
+def search_endpoints() -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    return (console_page(SEARCH, search, "Find a subject, session, case or verification"),)

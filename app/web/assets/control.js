@@ -1,0 +1,46 @@
+/** Calls routes of the interface with the reviewer's cookie; every change of the console goes this way. */
+
+const QUIET_MS = 60_000;
+
+/** An answer that is no success, or none at all. */
+export class Problem extends Error {
+  /** @param {number} status @param {string} code @param {string} detail @param {number} after */
+  constructor(status, code, detail, after) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+    /** Seconds until another try makes sense. */
+    this.after = after;
+  }
+}
+
+/** What wants to know that the service has heard of the person. @type {Set<() => void>} */
+export const heard = new Set();
+
+/**
+ * Send a request; the answer's JSON, or null when it has none.
+ * @param {string} method @param {string} path @param {object} [body] @param {Record<string, string>} [more]
+ * @returns {Promise<any>}
+ */
+export async function call(method, path, body, more = {}) {
+  const headers = body === undefined ? more : { "Content-Type": "application/json", ...more };
+  /** @type {Response} */
+  let answer;
+  try {
+    const signal = AbortSignal.timeout(QUIET_MS);
+    const sent = body === undefined ? undefined : JSON.stringify(body);
+    answer = await fetch(path, { method, headers, body: sent, signal, cache: "no-store", credentials: "same-origin" });
+  } catch {
+    throw new Problem(0, "OFFLINE", "", 0);
+  }
+  const after = Number(answer.headers.get("Retry-After")) || 0;
+  if (answer.status === 204) {
+    for (const one of heard) one();
+    return null;
+  }
+  const json = /json/.test(answer.headers.get("Content-Type") ?? "");
+  const value = json ? await answer.json().catch(() => null) : null;
+  if (!answer.ok || value === null) throw new Problem(answer.status, value?.code ?? "NO_ANSWER", value?.detail ?? "", after);
+  for (const one of heard) one();
+  return value;
+}

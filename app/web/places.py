@@ -1,0 +1,22 @@
+"""The places of the console's navigation."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from schemas.people import Permission
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place, its icon and its text are called the same."""
+
+    name: str
+    path: str
+    permission: Permission | None = None
+    """Without it the place is not offered."""
+
+
+@cache
+def places() -> tuple[Place, ...]:
+    """Return the places that have a page, as they are shown."""
+    return (Place("review", "/console/review-cases", Permission.CASES_READ),)

@@ -1,0 +1,62 @@
+"""Members of a running service, and what they do at the console."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import pyotp
+from playwright.async_api import Page, expect
+
+from tests.journeys.service import Service, small_request, veristream_json
+
+QUEUE: Final = "/console/review-cases?livemode=false"
+REVIEW: Final = "sim:review:FACE_MATCH_UNCERTAIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """A member who never signed in."""
+
+    email: str
+    password: str
+
+
+async def invite(service: Service, email: str, role: str = "REVIEWER", name: str = "Ada Obi") -> Invited:
+    """Create a member with a password."""
+    options = ("--tenant", service.tenant_id, "--email", email, "--name", name, "--role", role)
+    made = await veristream_json(service.data_dir, "reviewer", "create", *options)
+    return Invited(email, made["password"])
+
+
+async def enter_by_keyboard(page: Page, who: Invited) -> None:
+    """Write address and password, and send them."""
+    await expect(page.locator("[name=email]")).to_be_focused()
+    await page.keyboard.type(who.email)
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(who.password)
+    await page.keyboard.press("Enter")
+
+
+async def enrol_by_keyboard(page: Page) -> pyotp.TOTP:
+    """Enrol an authenticator, keep its recovery codes, and go on."""
+    begin = page.locator('[data-action="begin"]')
+    await expect(begin).to_be_visible()
+    await begin.focus()
+    await page.keyboard.press("Enter")
+    field = page.locator('[data-part="scan"] [name=code]')
+    await expect(field).to_be_focused()
+    device = pyotp.TOTP(re.sub(r"\s", "", await page.locator('[data-slot="secret"]').inner_text()))
+    await page.keyboard.type(device.now())
+    await page.keyboard.press("Enter")
+    await expect(page.locator('[data-part="codes"]')).to_be_visible()
+    return device
+
+
+async def open_cases(service: Service, *subjects: str) -> list[str]:
+    """Verifications that need a person; return the ids of their cases, the oldest first."""
+    made = []
+    for subject in subjects:
+        status, answer, _ = await service.post(small_request(f"{REVIEW}@{subject}"))
+        assert status == 201, answer
+        made.append(str(answer["review_case_id"]))
+    return made
