@@ -187,7 +187,9 @@ def test_an_opensanctions_entity_says_which_check_it_belongs_to() -> None:
 
 
 @pytest.mark.parametrize(("aliases", "failed"), [(9_999, 0), (10_000, 1)])
-def test_ten_thousand_names_of_one_entity_are_read_and_one_more_is_told(aliases: int, failed: int) -> None:
+def test_ten_thousand_names_of_one_entity_are_read_and_one_more_is_reported(
+    aliases: int, failed: int
+) -> None:
     alias = [f"Zafar \u200f\u202eQadoori {number}" for number in range(aliases)]
     entries, reading = read(FTM.replace('"weakAlias":["The Tailor"]', f'"alias":{json.dumps(alias)}'))
 
