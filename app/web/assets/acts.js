@@ -27,6 +27,15 @@ function onward(asked, answer) {
   leave(at.href, text);
 }
 
+/** Show the address that came as an answer. @param {string} name @param {string} address */
+function show(name, address) {
+  const place = slot(name);
+  const link = place.querySelector("a");
+  place.hidden = false;
+  link?.setAttribute("href", address);
+  link?.focus();
+}
+
 /** Call what a button names. @param {HTMLButtonElement} button */
 async function act(button) {
   const asked = button.dataset;
@@ -35,7 +44,10 @@ async function act(button) {
   slot("problem").hidden = true;
   try {
     const headers = { ...(asked.seen ? { "If-Match": asked.seen } : {}), ...(asked.key === undefined ? {} : { "Idempotency-Key": freshKey() }) };
-    onward(asked, await call(asked.method ?? "POST", asked.act, "body" in asked ? {} : undefined, headers));
+    const answer = await call("POST", asked.act, undefined, headers);
+    if (!asked.shows) return onward(asked, answer);
+    show(asked.shows, answer.url);
+    button.removeAttribute("aria-disabled");
   } catch (error) {
     button.closest("dialog")?.close();
     refused(error);
