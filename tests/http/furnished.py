@@ -43,7 +43,7 @@ class Furnished:
         """The row's path to what ACME has."""
         reviewers = "control/sessions" in row.path
         session = self.colleague.session.session_id if reviewers else self.page.session_id
-        return row.path.format(**self.ids, session_id=session)
+        return row.path.format(**self.ids, session_id=session, step="1")
 
     def body(self, row: Row) -> dict[str, Any]:
         """A body that the row's route accepts, and the headers it wants."""
