@@ -27,6 +27,8 @@ IDS: Final = {
     "subject_id": "nobody",
     "revision": "1",
     "step": "1",
+    "family": "none",
+    "digest": "0000000000",
     "name": "transactions",
     **{
         name: f"{prefix}_{'0' * 26}"
@@ -122,7 +124,7 @@ POST   /v1/capture/consent                                      capture         
 PUT    /v1/capture/document                                     capture                                                      422
 PUT    /v1/capture/selfie                                       capture                                                      422
 POST   /v1/capture/challenge                                    capture                                                      409
-PUT    /v1/capture/challenge/{step}                             capture                                                      409
+PUT    /v1/capture/challenge/{step}                             capture                                                      422
 POST   /v1/capture/challenge/skip                               capture                                                      409
 POST   /v1/capture/submit                                       capture                                                      409
 POST   /v1/subjects/{subject_id}/erase                          person:PRIVACY_MANAGE                                        422
