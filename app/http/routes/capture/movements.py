@@ -52,9 +52,9 @@ class MovementRoutes:
 
     async def _judge(self, call: Call) -> web.Response:
         ports, step = self.capture.ports, int(call.path_value("step"))
-        stored = await self.capture.stored(call)
-        challenge = movements.require_frame(stored, step, ports.clock())  # before the body is read
         image = await self.capture.read_image(call)
+        stored = await self.capture.stored(call)
+        challenge = movements.require_frame(stored, step, ports.clock())
         evidence_id = await ports.capture.keep_frame(call.subject_page.tenant_id, stored, image)
         sent = {"challenge_id": challenge.challenge_id, "step": step, "evidence_id": evidence_id}
         after = _challenge(await self._send(call, AddFrame, attempt=rules.attempt_of(stored), **sent))
