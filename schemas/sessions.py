@@ -106,7 +106,7 @@ class StoredSession(Frozen):
     """Frozen from the flow's latest revision when the session was opened."""
     locale: str | None = None
     key_id: KeyId
-    """The key that opened it."""
+    """The key that opened it; for a preview of a draft, the reviewer."""
     sealed_opening: str
     """`SessionOpening`, sealed under the subject's key, base64."""
     reference: EvidenceId | None = None
@@ -161,6 +161,8 @@ class OpenSession(SessionCommandBase):
     sealed_opening: str
     """`SessionOpening`, sealed by the vault under the subject's key, base64."""
     fingerprint: str
+    draft: FlowConfiguration | None = None
+    """For a preview: what publishing the flow's draft would freeze (P22)."""
 
 
 class StartSession(SessionCommandBase):

@@ -24,7 +24,7 @@ from app.web.places import places
 from app.web.site import site
 from schemas.access import Tenant
 from schemas.ids import PLATFORM, TenantId
-from schemas.people import PERMISSIONS_OF, Role
+from schemas.people import PERMISSIONS_OF, Permission, Role
 from schemas.problems import ProblemCode, Refused, Unauthenticated
 from streams.ports.records import RecordKind, Records
 
@@ -152,6 +152,17 @@ def link(path: str, *, livemode: bool, **query: str | None) -> str:
     """Return the address of a page that stays with live or with test data."""
     said = {name: value for name, value in query.items() if value is not None}
     return str(URL(path).with_query(said if livemode else {**said, "livemode": "false"}))
+
+
+def require(call: Call, permission: Permission) -> None:
+    """Refuse the person at the page what their role may not do; for a page whose routes would not refuse.
+
+    Raises:
+        Refused: PERMISSION_DENIED.
+    """
+    if permission not in PERMISSIONS_OF[call.person.role]:
+        message = f"The role {call.person.role} lacks the permission {permission}."
+        raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
 
 
 def is_live(call: Call) -> bool:

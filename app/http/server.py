@@ -33,6 +33,7 @@ from app.http.routes.document_numbers import NumberRoutes, number_endpoints
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
+from app.http.routes.flows.preview import PreviewRoutes, preview_endpoints
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.lists.platform import PlatformListRoutes, platform_list_endpoints
@@ -137,6 +138,12 @@ def endpoints_of(
         *number_endpoints(NumberRoutes(ports, bodies)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
+        *preview_endpoints(
+            PreviewRoutes(
+                SessionRoutes(ports, bodies, settings.base_url),
+                Catalogue(ports.stores.records, ports.commit, ports.clock),
+            )
+        ),
         *policy_endpoints(PolicyRoutes(ports, bodies, cursors, known_lists)),
         *shadow_policy_endpoints(ShadowPolicyRoutes(ports, bodies)),
         *backtest_endpoints(BacktestRoutes(ports, bodies, cursors, known_lists)),

@@ -19,4 +19,8 @@ class Place:
 @cache
 def places() -> tuple[Place, ...]:
     """Return the places that have a page, as they are shown."""
-    return (Place("review", "/console/review-cases", Permission.CASES_READ),)
+    return (
+        Place("review", "/console/review-cases", Permission.CASES_READ),
+        Place("sessions", "/console/sessions", Permission.VERIFICATIONS_READ),
+        Place("flows", "/console/flows", Permission.VERIFICATION_FLOWS_READ),
+    )

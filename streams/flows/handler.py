@@ -187,11 +187,7 @@ class ChangeFlow:
     async def _entries(self, draft: FlowDraft) -> Mapping[str, Capability]:
         """Return the catalogue entries a draft names, or raise `Refused` if the draft is invalid."""
         entries = await self._catalogue.some(rules.codes_of(draft))
-        errors = tuple(rules.problems_of(draft, entries))
-        if errors:
-            codes = {error.code for error in errors}
-            code = codes.pop() if len(codes) == 1 else ProblemCode.VALIDATION_FAILED
-            raise Refused.because(code, rules.refusal_text(errors), *errors)
+        rules.require_valid(draft, entries)
         return entries
 
     async def _find(self, command: FlowCommandBase) -> Record:

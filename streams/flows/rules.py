@@ -10,7 +10,7 @@ from schemas.catalog import Capability
 from schemas.enums import CheckKind, FlowStatus, FlowType
 from schemas.flows import Flow, FlowConfiguration, FlowDocument, FlowDraft, FlowRevision
 from schemas.ids import UserId
-from schemas.problems import FieldProblem, ProblemCode
+from schemas.problems import FieldProblem, ProblemCode, Refused
 
 MOST_URL_CHARS: Final = 2_048
 
@@ -47,6 +47,15 @@ def problems_of(draft: FlowDraft, catalogue: Mapping[str, Capability]) -> Iterat
         message = f"A {draft.flow_type} flow needs documents."
         yield _wrong(ProblemCode.DOCUMENTS_REQUIRED, "/documents", message)
     yield from _problems_of_selection(draft, catalogue)
+
+
+def require_valid(draft: FlowDraft, catalogue: Mapping[str, Capability]) -> None:
+    """Raise `Refused`, with every problem of the draft, if it has one."""
+    errors = tuple(problems_of(draft, catalogue))
+    if errors:
+        codes = {error.code for error in errors}
+        code = codes.pop() if len(codes) == 1 else ProblemCode.VALIDATION_FAILED
+        raise Refused.because(code, refusal_text(errors), *errors)
 
 
 def _problems_of_selection(draft: FlowDraft, catalogue: Mapping[str, Capability]) -> Iterator[FieldProblem]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from schemas.base import rfc3339
 from schemas.enums import EvidenceKind, FlowStatus, FlowType, VerificationStatus
 from schemas.flows import FlowRevision, StoredFlow
-from schemas.ids import EvidenceId, SessionId, TenantId
+from schemas.ids import EvidenceId, SessionId, TenantId, UserId
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.sessions import OpenSession, SessionOpening, SessionSlot, StoredSession, stored_of
 from schemas.verifications import StoredVerification
@@ -71,7 +71,7 @@ class OpeningQueries:
             return None
 
     async def revision(self, command: OpenSession) -> FlowRevision:
-        """Return the flow's latest revision.
+        """Return the flow's latest revision; for a preview its draft, as revision 0.
 
         Raises:
             Refused: NOT_FOUND, FLOW_ARCHIVED, FLOW_NOT_PUBLISHED.
@@ -83,6 +83,13 @@ class OpeningQueries:
         flow = StoredFlow.from_bytes(record.body).flow
         if flow.status is FlowStatus.ARCHIVED:
             raise Refused.because(ProblemCode.FLOW_ARCHIVED, "The flow is archived; it opens no sessions.")
+        if command.draft is not None:
+            return FlowRevision(
+                revision=0,
+                configuration=command.draft,
+                published_at=command.requested_at,
+                published_by=UserId(command.key_id),
+            )
         if flow.published is None:
             raise Refused.because(ProblemCode.FLOW_NOT_PUBLISHED, "The flow was never published.")
         return flow.published
@@ -121,14 +128,15 @@ class OpeningQueries:
             raise Refused.because(ProblemCode.STORE_FAILED, "The request can no longer be read.") from None
 
     async def reference(self, command: OpenSession, revision: FlowRevision) -> EvidenceId | None:
-        """Return the portrait a BIOMETRIC session compares with; None for every other (G7, G100).
+        """Return the portrait a BIOMETRIC session compares with; None for others (G7, G100).
 
-        A sandbox subject needs an approved verification too, but no portrait: no model reads it.
+        A sandbox subject needs an approved verification too, but no portrait: no model reads it. The one of
+        a preview needs neither.
 
         Raises:
             Refused: NO_REFERENCE_FACE.
         """
-        if revision.configuration.flow_type is not FlowType.BIOMETRIC:
+        if revision.configuration.flow_type is not FlowType.BIOMETRIC or command.draft is not None:
             return None
         index = by_subject_and_status(command.livemode, command.subject_id, VerificationStatus.APPROVED)
         before: Position | None = None

@@ -26,6 +26,9 @@ from schemas.verifications import AcceptedDocument, StoredVerification, SubmitVe
 from streams.sessions.notices import agreed_to_search
 
 LIFETIME: Final = timedelta(hours=24)
+PREVIEW_LIFETIME: Final = timedelta(minutes=30)
+"""Of a session that walks through a draft (P22)."""
+
 """G34, G36: a session not submitted by then expires, with its token."""
 
 MOST_ATTEMPTS: Final = 3
@@ -102,7 +105,7 @@ def opened(
         attempts=0,
         created_at=now,
         updated_at=now,
-        expires_at=now + LIFETIME,
+        expires_at=now + (LIFETIME if command.draft is None else PREVIEW_LIFETIME),
         livemode=command.livemode,
     )
     return StoredSession(

@@ -192,6 +192,7 @@ async def use_flows(owner: SignedIn) -> str:
     flow_id = await publish_flow(owner)
     one = f"{FLOWS}/{flow_id}"
     twin = f"{FLOWS}/{(await did(owner, 'POST', f'{one}/duplicate'))['flow_id']}"
+    await did(owner, "POST", f"{twin}/preview")
     tag = (await owner.ask("GET", twin)).headers["ETag"]
     await did(owner, "PATCH", twin, json={"name": "y"}, headers={"If-Match": tag})
     await did(owner, "POST", f"{twin}/archive")

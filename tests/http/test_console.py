@@ -51,7 +51,7 @@ async def test_without_a_session_a_page_leads_to_sign_in_and_back(front: Front, 
 async def test_who_may_not_see_the_queue_begins_elsewhere(front: Front) -> None:
     developer, reviewer = await enter(front, Role.DEVELOPER), await enter(front, Role.REVIEWER)
 
-    assert (await open_page(developer, "/console")).headers["Location"] == ACCOUNT
+    assert (await open_page(developer, "/console")).headers["Location"] == "/console/flows"
     assert (await open_page(reviewer, "/console")).headers["Location"] == QUEUE
 
 
@@ -124,6 +124,9 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/console": (303, None),
     QUEUE: (200, Permission.CASES_READ),
     ACCOUNT: (200, None),
+    "/console/sessions": (200, Permission.VERIFICATIONS_READ),
+    "/console/flows": (200, Permission.VERIFICATION_FLOWS_READ),
+    "/console/flows/new": (200, Permission.VERIFICATION_FLOWS_MANAGE),
     "/console/search": (303, None),
     "/console/sign-in": (200, None),
     "/console/factor": (303, None),

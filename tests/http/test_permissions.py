@@ -90,6 +90,7 @@ PATCH  /v1/verification-flows/{flow_id}                         person:VERIFICAT
 POST   /v1/verification-flows/{flow_id}/publish                 person:VERIFICATION_FLOWS_MANAGE                             404
 POST   /v1/verification-flows/{flow_id}/archive                 person:VERIFICATION_FLOWS_MANAGE                             404
 POST   /v1/verification-flows/{flow_id}/duplicate               person:VERIFICATION_FLOWS_MANAGE                             404
+POST   /v1/verification-flows/{flow_id}/preview                 person:VERIFICATION_FLOWS_MANAGE                             404
 GET    /v1/verification-flows/{flow_id}/revisions               key:flows:read person:VERIFICATION_FLOWS_READ                404
 GET    /v1/verification-flows/{flow_id}/revisions/{revision}    key:flows:read person:VERIFICATION_FLOWS_READ                404
 GET    /v1/policies                                             key:policies:read person:POLICIES_READ                       200

@@ -11,6 +11,8 @@ export class Problem extends Error {
     this.code = code;
     /** Seconds until another try makes sense. */
     this.after = after;
+    /** What is wrong with which field. @type {{pointer?: string, message?: string}[]} */
+    this.errors = [];
   }
 }
 
@@ -40,7 +42,11 @@ export async function call(method, path, body, more = {}) {
   }
   const json = /json/.test(answer.headers.get("Content-Type") ?? "");
   const value = json ? await answer.json().catch(() => null) : null;
-  if (!answer.ok || value === null) throw new Problem(answer.status, value?.code ?? "NO_ANSWER", value?.detail ?? "", after);
+  if (!answer.ok || value === null) {
+    const problem = new Problem(answer.status, value?.code ?? "NO_ANSWER", value?.detail ?? "", after);
+    problem.errors = value?.errors ?? [];
+    throw problem;
+  }
   for (const one of heard) one();
   return value;
 }

@@ -10,8 +10,10 @@ from app.http.endpoints import Answer, Call, Endpoint
 from app.http.headers import session_cookie
 from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
+from app.http.routes.console.flows import FlowPages, flow_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
 from app.http.routes.console.search import search_endpoints
+from app.http.routes.console.sessions import SessionPages, session_page_endpoints
 from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
 from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
 from app.web.places import places
@@ -51,6 +53,8 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         *queue_endpoints(QueuePages(console)),
         *case_page_endpoints(CasePages(console)),
         *verification_page_endpoints(VerificationPages(console)),
+        *session_page_endpoints(SessionPages(console)),
+        *flow_page_endpoints(FlowPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
         *sign_in_page_endpoints(SignInPages()),

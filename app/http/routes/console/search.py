@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from app.http.console import HOME, ask, console_page, is_live, link, see_other
+from app.http.console import HOME, console_page, is_live, link, see_other
 from app.http.endpoints import Call, Endpoint
 
 SEARCH: Final = f"{HOME}/search"
@@ -21,8 +21,7 @@ async def search(call: Call) -> web.Response:
     if _CASE.fullmatch(sought):
         return see_other(link(f"{HOME}/review-cases/{sought}", livemode=livemode))
     if _SESSION.fullmatch(sought):
-        session = await ask(call, f"/v1/verification-sessions/{sought}")
-        sought = session["verification_id"] or sought
+        return see_other(link(f"{HOME}/sessions/{sought}", livemode=livemode))
     if _VERIFICATION.fullmatch(sought):
         return see_other(link(f"{HOME}/verifications/{sought}", livemode=livemode))
     return see_other(link(f"{HOME}/verifications", livemode=livemode, subject_id=sought or None))

@@ -226,7 +226,7 @@ _DRAFT_PROBLEMS: Final = (
     ProblemCode.DECISION_PENDING,
     ProblemCode.OVERLOADED,
 )
-_CREATE_PROBLEMS: Final = (
+CREATE_PROBLEMS: Final = (
     *_DRAFT_PROBLEMS,
     ProblemCode.IDEMPOTENCY_KEY_INVALID,
     ProblemCode.IDEMPOTENCY_KEY_REUSED,
@@ -296,7 +296,7 @@ def _creates(suffix: str, handler: Handler, summary: str, body: type[Frozen] | N
         path_forms=_forms(suffix),
         headers=(_KEY,),
         body=body,
-        problems=_CREATE_PROBLEMS,
+        problems=CREATE_PROBLEMS,
         audits=(AuditAction.FLOW_CREATED,),
     )
 

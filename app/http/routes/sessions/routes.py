@@ -91,6 +91,10 @@ class SessionRoutes:
             sealed_opening=sealed,
             fingerprint=named.fingerprint,
         )
+        return await self.answer_opening(call, command)
+
+    async def answer_opening(self, call: Call, command: OpenSession) -> web.Response:
+        """Execute the command and answer the session: 201 if it opened it, 200 if one stood already."""
         changed = await self._request(command)
         record = await self._get(call, changed.session_id)
         if changed.created:
