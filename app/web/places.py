@@ -22,4 +22,5 @@ def places() -> tuple[Place, ...]:
     return (
         Place("review", "/console/review-cases", Permission.CASES_READ),
         Place("keys", "/console/api-keys", Permission.API_KEYS_MANAGE),
+        Place("members", "/console/members", Permission.MEMBERS_MANAGE),
     )

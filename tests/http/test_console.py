@@ -127,6 +127,8 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/console": (303, None),
     QUEUE: (200, Permission.CASES_READ),
     "/console/api-keys": (200, Permission.API_KEYS_MANAGE),
+    "/console/members": (200, Permission.MEMBERS_MANAGE),
+    "/console/settings": (200, Permission.SETTINGS_MANAGE),
     ACCOUNT: (200, None),
     "/console/search": (303, None),
     "/console/sign-in": (200, None),

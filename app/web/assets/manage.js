@@ -37,9 +37,10 @@ function valueOf(fields) {
   }
 }
 
-/** The body of a form; a dot in a name is an object in the body. @param {HTMLFormElement} form */
+/** The body of a form, if it has fields; a dot in a name is an object in the body. @param {HTMLFormElement} form */
 function bodyOf(form) {
   const fields = [...form.elements].filter(isField).filter((one) => one.name !== "");
+  if (fields.length === 0) return undefined;
   /** @type {Record<string, any>} */
   const body = {};
   for (const name of new Set(fields.map((one) => one.name))) {
@@ -78,7 +79,7 @@ function manage(form) {
   const seen = form.dataset.seen;
   sending(
     form,
-    () => [method, form.dataset.path ?? path, method === "DELETE" ? undefined : bodyOf(form), seen ? { "If-Match": seen } : undefined],
+    () => [method, form.dataset.path ?? path, bodyOf(form), seen ? { "If-Match": seen } : undefined],
     (answer) => {
       const onward = () => leave(location.pathname + location.search, done);
       form.closest("dialog")?.close();

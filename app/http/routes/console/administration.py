@@ -7,12 +7,20 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, ask, console_page, is_live
+from app.http.console import HOME, Console, ask, ask_tagged, console_page, is_live
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.api_keys import PATH as KEYS
+from app.http.routes.members import PATH as MEMBERS
+from app.http.routes.people import PEOPLE
+from app.http.routes.settings import PATH as SETTINGS
 from schemas.enums import Scope
+from schemas.people import ReviewerCaller, Role
+from schemas.tenant_settings import TenantSettings
+from streams.verification.policy import PROVIDED
 
 KEYS_PAGE: Final = f"{HOME}/api-keys"
+MEMBERS_PAGE: Final = f"{HOME}/members"
+SETTINGS_PAGE: Final = f"{HOME}/settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,63 @@ class AdministrationPages:
             scopes=[str(scope) for scope in Scope],
         )
 
+    async def show_members(self, call: Call) -> web.Response:
+        """Answer a page of the members, each with what the person may change about it."""
+        listed = await ask(call, MEMBERS, _cursor(call))
+        names = {one["reviewer_id"]: one["name"] for one in (await ask(call, PEOPLE))["people"]}
+        members = [
+            {
+                **one,
+                "acts": member_acts(call.person, one),
+                "asker": one["factor_reset"] and names.get(one["factor_reset"]["asked_by"]),
+            }
+            for one in listed["members"]
+        ]
+        return await self.console.show(
+            call,
+            "members.html",
+            place="members",
+            path=MEMBERS,
+            members=members,
+            following=listed["next_cursor"],
+            roles=[str(role) for role in Role if role is not Role.OWNER or call.person.role is Role.OWNER],
+        )
+
+    async def show_settings(self, call: Call) -> web.Response:
+        """Answer the settings as they stand."""
+        said, version = await ask_tagged(call, SETTINGS)
+        return await self.console.show(
+            call,
+            "settings.html",
+            place="settings",
+            path=SETTINGS,
+            given=TenantSettings.model_validate(said),
+            version=version,
+            checks=[str(kind) for kind in sorted(PROVIDED)],
+        )
+
+
+def member_acts(person: ReviewerCaller, member: Mapping[str, Any]) -> list[str]:
+    """Return what the person may change about a member, as the routes allow it.
+
+    Owners alone change owners; nobody suspends themselves or resets their own factor here.
+    """
+    own = member["reviewer_id"] == person.reviewer_id
+    if person.role is not Role.OWNER and (own or member["role"] == Role.OWNER):
+        return []
+    acts = ["change_role"]
+    if own:
+        return acts
+    if not member["password_set"]:
+        return [*acts, "withdraw"]
+    acts.append("suspend" if member["active"] else "let_in")
+    waiting = member["factor_reset"]
+    if waiting is None and member["mfa_enrolled"]:
+        acts.append("reset_factor")
+    elif waiting is not None and waiting["asked_by"] != person.reviewer_id:
+        acts.append("confirm_reset")
+    return acts
+
 
 def _cursor(call: Call) -> Mapping[str, str]:
     """Return the query of the page that was asked for."""
@@ -53,4 +118,8 @@ def _key_state(key: Mapping[str, Any], now: datetime) -> str:
 
 def administration_endpoints(pages: AdministrationPages) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
-    return (console_page(KEYS_PAGE, pages.show_keys, "Show the API keys"),)
+    return (
+        console_page(KEYS_PAGE, pages.show_keys, "Show the API keys"),
+        console_page(MEMBERS_PAGE, pages.show_members, "Show the members"),
+        console_page(SETTINGS_PAGE, pages.show_settings, "Show the settings"),
+    )
