@@ -118,6 +118,7 @@ async def test_an_invited_member_sets_a_password_changes_it_and_draws_new_codes(
     wrong = await managing.judge("console-members")
 
     member = await shown(link, viewport=DESK)
+    await expect(member.page).to_have_url(f"{service.url}/console/reset")  # the script has begun
     await member.page.locator("[name=new_password]").fill(PASSWORD)
     await member.page.keyboard.press("Enter")
     await member.page.locator('[data-slot="done"] a').click()

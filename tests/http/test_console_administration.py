@@ -6,10 +6,11 @@ from typing import Any, Final
 import pytest
 from markupsafe import escape
 
+from app.configuration.rate_limits import RateLimits
 from schemas.people import Factor, Role
 from tests.builders import NOW
 from tests.http.console import enter, open_page
-from tests.http.support import Front, SignedIn
+from tests.http.support import Front, SignedIn, open_front
 
 KEYS: Final = "/console/api-keys"
 MEMBERS: Final = "/console/members"
@@ -124,6 +125,15 @@ async def test_settings_are_shown_as_they_stand_with_their_version(front: Front)
     assert '<option value="ALWAYS" selected>' in page
     assert re.search(r'name="retention.biometric_days" value="7"', page)
     assert ">customer-1</textarea>" in page
+
+
+@pytest.mark.parametrize("limits", [None, RateLimits(key=77)])
+async def test_rate_limits_are_shown_where_there_are_any(limits: RateLimits | None) -> None:
+    async with open_front(rate_limits=limits) as front:
+        page = await page_of(await enter(front), "/console/settings")
+
+    assert ('name="rate_limits.key" value="77"' in page) == (limits is not None)
+    assert ("limits no rates" in page) == (limits is None)
 
 
 @pytest.mark.parametrize("path", [KEYS, MEMBERS, "/console/settings"])

@@ -70,12 +70,14 @@ class AdministrationPages:
     async def show_settings(self, call: Call) -> web.Response:
         """Answer the settings as they stand."""
         said, version = await ask_tagged(call, SETTINGS)
+        settings = TenantSettings.model_validate(said)
         return await self.console.show(
             call,
             "settings.html",
             place="settings",
             path=SETTINGS,
-            given=TenantSettings.model_validate(said),
+            given=settings,
+            limited=settings.rate_limits.key is not None,
             version=version,
             checks=[str(kind) for kind in sorted(PROVIDED)],
         )
