@@ -1,5 +1,6 @@
 """Published lists, in small files of each form: what is read of them, and what is refused."""
 
+import json
 from io import BytesIO
 
 import pytest
@@ -183,6 +184,17 @@ def test_an_opensanctions_entity_says_which_check_it_belongs_to() -> None:
     (entry,), _ = read(FTM)
 
     assert entry.checks == (CheckKind.SANCTIONS,)
+
+
+@pytest.mark.parametrize(("aliases", "failed"), [(9_999, 0), (10_000, 1)])
+def test_ten_thousand_names_of_one_entity_are_read_and_one_more_is_reported(
+    aliases: int, failed: int
+) -> None:
+    alias = [f"Zafar \u200f\u202eQadoori {number}" for number in range(aliases)]
+    entries, reading = read(FTM.replace('"weakAlias":["The Tailor"]', f'"alias":{json.dumps(alias)}'))
+
+    assert [len(entry.names) for entry in entries] == [10_000] * (1 - failed)
+    assert reading.failed == failed
 
 
 @pytest.mark.parametrize("form", ["ofac advanced", "ofac simple", "un", "eu"])
