@@ -48,6 +48,14 @@ def start_settings_of(data_dir: Path | None, **given: object) -> Settings:
     return read_settings(data_dir=data_dir, **given)
 
 
+def service_url(settings: Settings) -> str:
+    """Return where the service of these settings is called from this machine."""
+    if settings.base_url is not None:
+        return settings.base_url.rstrip("/")
+    host = "127.0.0.1" if settings.host in {"0.0.0.0", "::"} else settings.host  # noqa: S104 - compared
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
 def show_version(asked: bool) -> None:
     """Print the version and exit if the option was given."""
     if asked:

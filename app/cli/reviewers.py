@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.options import AsJson, DataDir, TenantOption, settings_of
+from app.cli.options import AsJson, DataDir, TenantOption, service_url, settings_of
 from app.cli.tenants import checked
 from app.process.output import say_pairs
 from app.process.startup import CannotStart
@@ -59,10 +59,11 @@ def reviewer_reset(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a one-time token to set a new password with; the second factor stays.
+    """Show a one-time link to set a new password with; the second factor stays.
 
-    Works while the service runs. It is good for an hour: POST /v1/control/password/reset
-    {"token": …, "new_password": …}
+    Works while the service runs. The link is good for an hour; hand it to the member alone. It leads to the
+    console under SERVICE_BASE_URL, or on this machine. Programs send the token themselves:
+    POST /v1/control/password/reset {"token": …, "new_password": …}
 
     Try:
 
@@ -123,7 +124,7 @@ async def create_reviewer(
 
 
 async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[str, str]:
-    """Draw a token to set a new password with; it is shown this once.
+    """Draw a token to set a new password with, and its link; they are shown this once.
 
     Raises:
         CannotStart: No such tenant or member, the member is suspended, or the address cannot be one.
@@ -146,9 +147,15 @@ async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[st
             raise CannotStart(f"{error.refusal.detail} A colleague may let the member in again.") from error
         return {
             "reviewer_id": issued.reviewer.reviewer_id,
+            "link": reset_link(settings, issued.text),
             "token": issued.text,
             "expires_at": rfc3339(issued.expires_at),
         }
+
+
+def reset_link(settings: Settings, token: str) -> str:
+    """Return where the token sets a password; it is in the fragment, which no browser sends."""
+    return f"{service_url(settings)}/console/reset#{token}"
 
 
 async def remove_reviewer(settings: Settings, tenant: str, email: str) -> dict[str, str]:

@@ -12,10 +12,9 @@ from typing import Annotated, Final
 
 import typer
 
-from app.cli.options import AsJson, DataDir, NoDataDir, settings_of
+from app.cli.options import AsJson, DataDir, NoDataDir, service_url, settings_of
 from app.process.output import err, out, say_error, say_json
 from app.process.startup import CannotStart, wait_for_stop_signal
-from app.settings import Settings
 
 webhooks = typer.Typer(no_args_is_help=True, help="For receivers of webhooks.")
 
@@ -158,14 +157,6 @@ def registration(service: str, receiver: str, secret: str) -> str:
         f"curl -sS -X POST {shlex.quote(f'{service}/v1/webhooks/endpoints')} "
         f'-H "Authorization: Bearer $API_KEY" -H "Content-Type: application/json" -d {shlex.quote(body)}'
     )
-
-
-def service_url(settings: Settings) -> str:
-    """Return where the service of these settings is called from this machine."""
-    if settings.base_url is not None:
-        return settings.base_url.rstrip("/")
-    host = "127.0.0.1" if settings.host in {"0.0.0.0", "::"} else settings.host  # noqa: S104 - compared
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def read_secret(given: str | None, file: Path | None, *, may_ask: bool) -> bytes:

@@ -23,4 +23,6 @@ def places() -> tuple[Place, ...]:
         Place("review", "/console/review-cases", Permission.CASES_READ),
         Place("sessions", "/console/sessions", Permission.VERIFICATIONS_READ),
         Place("flows", "/console/flows", Permission.VERIFICATION_FLOWS_READ),
+        Place("keys", "/console/api-keys", Permission.API_KEYS_MANAGE),
+        Place("members", "/console/members", Permission.MEMBERS_MANAGE),
     )

@@ -158,6 +158,7 @@ async def test_a_member_is_added_once_reset_with_a_token_and_removed(tmp_path: P
     )
     assert (again, nobody, token["reviewer_id"]) == (2, 2, made["reviewer_id"])
     assert token["token"].startswith("idt_")
+    assert token["link"] == f"http://127.0.0.1:8080/console/reset#{token['token']}"
     assert f"of tenant {tenant}" in err
     assert "veristream reviewer reset" in err
     assert "veristream reviewer create" in mend

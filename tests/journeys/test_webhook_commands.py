@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
+from app.cli.options import service_url
 from app.cli.webhook_resend import resend
-from app.cli.webhooks import service_url
 from app.composition.stores import new_id, now, open_deployment
 from app.demo.receiver import fault_of
 from app.doctor.checks import _receivers

@@ -4,9 +4,11 @@ const QUIET_MS = 60_000;
 
 /** An answer that is no success, or none at all. */
 export class Problem extends Error {
-  /** @param {number} status @param {string} code @param {string} detail @param {number} after */
-  constructor(status, code, detail, after) {
-    super(detail);
+  /** @param {number} status @param {string} code @param {string} detail @param {number} after @param {{pointer?: string, message?: string}[]} [errors] */
+  constructor(status, code, detail, after, errors = []) {
+    super([...new Set([detail, ...errors.map((one) => one.message)])].filter(Boolean).join(" "));
+    /** The place in the body that is wrong, if one is. */
+    this.pointer = errors[0]?.pointer ?? "";
     this.status = status;
     this.code = code;
     /** Seconds until another try makes sense. */
@@ -42,11 +44,7 @@ export async function call(method, path, body, more = {}) {
   }
   const json = /json/.test(answer.headers.get("Content-Type") ?? "");
   const value = json ? await answer.json().catch(() => null) : null;
-  if (!answer.ok || value === null) {
-    const problem = new Problem(answer.status, value?.code ?? "NO_ANSWER", value?.detail ?? "", after);
-    problem.errors = value?.errors ?? [];
-    throw problem;
-  }
+  if (!answer.ok || value === null) throw new Problem(answer.status, value?.code ?? "NO_ANSWER", value?.detail ?? "", after, value?.errors);
   for (const one of heard) one();
   return value;
 }

@@ -20,8 +20,8 @@ export function slot(name, within = document) {
 export function tell(place, error) {
   if (!(error instanceof Problem)) throw error;
   const seconds = waitOf(error);
-  const reset = place.closest("form")?.dataset.form === "reset" && error.code === "CREDENTIALS_INVALID";
-  const words = reset ? say("reset.used") : OWN.has(error.code) ? say(`problem.${error.code}`, { seconds }) : error.message || say("problem.NO_ANSWER");
+  const meant = place.closest("form")?.getAttribute(`data-on-${error.code.toLowerCase()}`);
+  const words = meant ? meant : OWN.has(error.code) ? say(`problem.${error.code}`, { seconds }) : error.message || say("problem.NO_ANSWER");
   place.textContent = words;
   place.hidden = false;
   return seconds;
@@ -35,8 +35,8 @@ function waitOf(error) {
 
 /**
  * Send a form's values when it is submitted, and go on with the answer.
- * @param {HTMLFormElement} form @param {(values: Record<string, string>) => [string, string, object]} request
- * @param {(answer: any, values: Record<string, string>) => void} after
+ * @param {HTMLFormElement} form @param {(values: Record<string, string>) => [string, string, object?, Record<string, string>?]} request
+ * @param {(answer: any, values: Record<string, string>) => unknown} after
  */
 export function sending(form, request, after) {
   const button = /** @type {HTMLButtonElement} */ (form.querySelector("button:not([type=button])"));
@@ -50,15 +50,13 @@ export function sending(form, request, after) {
     button.setAttribute("aria-disabled", "true");
     const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
     try {
-      after(await call(...request(values)), values);
+      await after(await call(...request(values)), values);
       done();
     } catch (error) {
       count(tell(problem, error));
-      const field = form.querySelector("input:not([type=hidden])");
-      if (field instanceof HTMLInputElement) {
-        field.focus();
-        field.select();
-      }
+      const field = fieldOf(form, error);
+      field?.focus();
+      if (field instanceof HTMLInputElement) field.select();
     }
   });
   const named = button.textContent ?? "";
@@ -73,4 +71,14 @@ export function sending(form, request, after) {
     button.textContent = `${named} (${left})`;
     setTimeout(() => count(left - 1), 1000);
   };
+}
+
+/** The field that is wrong, else the first. @param {HTMLFormElement} form @param {unknown} error */
+function fieldOf(form, error) {
+  const parts = error instanceof Problem ? error.pointer.split("/").slice(1) : [];
+  for (; parts.length > 0; parts.pop()) {
+    const named = form.querySelector(`[name="${CSS.escape(parts.join("."))}"]`);
+    if (named instanceof HTMLElement) return named;
+  }
+  return /** @type {HTMLElement | null} */ (form.querySelector("input:not([type=hidden])"));
 }

@@ -9,6 +9,7 @@ from app.http.console import HOME, Console, ask, see_other
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.headers import session_cookie
 from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
+from app.http.routes.console.administration import AdministrationPages, administration_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.flows import FlowPages, flow_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
@@ -55,6 +56,7 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         *verification_page_endpoints(VerificationPages(console)),
         *session_page_endpoints(SessionPages(console)),
         *flow_page_endpoints(FlowPages(console)),
+        *administration_endpoints(AdministrationPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
         *sign_in_page_endpoints(SignInPages()),
