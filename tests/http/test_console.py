@@ -123,6 +123,8 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/": (303, None),
     "/console": (303, None),
     QUEUE: (200, Permission.CASES_READ),
+    "/console/verifications": (200, Permission.VERIFICATIONS_READ),
+    "/console/transactions": (200, Permission.TRANSACTIONS_READ),
     ACCOUNT: (200, None),
     "/console/search": (303, None),
     "/console/sign-in": (200, None),
@@ -200,6 +202,7 @@ async def test_the_search_knows_ids_and_takes_the_rest_for_a_subject(front: Fron
     ways = {
         f"rc_{ident}": f"/console/review-cases/rc_{ident}",
         f"ver_{ident}": f"/console/verifications/ver_{ident}",
+        f"txn_{ident}": f"/console/transactions/txn_{ident}",
         "customer-1": "/console/verifications?subject_id=customer-1",
         "<b>&x=1": "/console/verifications?subject_id=%3Cb%3E%26x%3D1",
     }
