@@ -43,7 +43,8 @@ async def test_verifications_are_narrowed_by_subject_and_status(front: Front) ->
     }
 
     assert shown == {
-        "": 3, "status=REJECTED": 2, "subject_id=sim:approved": 1, "status=FAILED": 0, "subject_id=&status=": 3,
+        "": 3, "status=REJECTED": 2, "subject_id=sim:approved": 1, "status=FAILED": 0,
+        "subject_id=&status=": 3,
     }  # fmt: skip
     assert (await open_page(who, f"{VERIFICATIONS}?status=GRAVE")).status == 422
     assert (await open_page(who, f"{VERIFICATIONS}?subject_id={quote(CANARY)}")).status == 422

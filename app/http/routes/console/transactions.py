@@ -1,10 +1,11 @@
-"""`/console/transactions`, `/console/transactions/{id}`: what was screened, newest first, and one decision."""
+"""`/console/transactions`, `/console/transactions/{id}`: the list, newest first, and one decision."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
 
+from app.http.case_matches import found_by_transaction
 from app.http.case_view import title_of
 from app.http.console import HOME, Console, ask, console_page, filters_of
 from app.http.endpoints import Call, Endpoint
@@ -57,6 +58,7 @@ class TransactionPages:
             place="review",
             livemode=transaction["livemode"],
             transaction=transaction,
+            found=found_by_transaction(transaction),
             title_of=title_of,
         )
 
