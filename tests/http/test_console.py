@@ -126,6 +126,7 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/console/verifications": (200, Permission.VERIFICATIONS_READ),
     "/console/transactions": (200, Permission.TRANSACTIONS_READ),
     ACCOUNT: (200, None),
+    "/console/subjects": (303, None),
     "/console/search": (303, None),
     "/console/sign-in": (200, None),
     "/console/factor": (303, None),

@@ -13,6 +13,7 @@ from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
 from app.http.routes.console.search import search_endpoints
 from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
+from app.http.routes.console.subject import SubjectPages, subject_page_endpoints
 from app.http.routes.console.transactions import TransactionPages, transaction_page_endpoints
 from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
 from app.http.routes.console.verifications import VerificationListPages, verification_list_endpoints
@@ -54,6 +55,7 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         *case_page_endpoints(CasePages(console)),
         *verification_list_endpoints(VerificationListPages(console)),
         *verification_page_endpoints(VerificationPages(console)),
+        *subject_page_endpoints(SubjectPages(console)),
         *transaction_page_endpoints(TransactionPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),

@@ -33,4 +33,4 @@ async def search(call: Call) -> web.Response:
 
 def search_endpoints() -> tuple[Endpoint, ...]:
     """Return the routes as data."""
-    return (console_page(SEARCH, search, "Find a subject, session, case, verification or transaction"),)
+    return (console_page(SEARCH, search, "Find a subject, session, case, verification, transaction"),)
