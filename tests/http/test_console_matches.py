@@ -8,6 +8,7 @@ from app.http.case_matches import found_by_transaction, may_be_judged
 from app.web.texts import console_language
 from schemas.base import rfc3339
 from schemas.enums import CheckKind
+from schemas.ids import SubjectId
 from schemas.name_screenings import NameScreening
 from schemas.people import Role
 from schemas.reasons import ReasonCode
@@ -68,7 +69,7 @@ async def test_the_case_of_a_screening_shows_its_matches_and_lets_them_be_judged
 async def test_a_screening_whose_subject_was_erased_still_has_a_case(front: Front) -> None:
     made = await screened(front)
     who = await enter(front, Role.REVIEWER)
-    await front.stores.vault.destroy(ACME, SUBJECT)
+    await front.stores.vault.destroy(ACME, SubjectId(SUBJECT))
     page = await look(who, made)
 
     assert "No match is kept" in page

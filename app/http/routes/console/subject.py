@@ -1,4 +1,4 @@
-"""`/console/subjects?subject_id=…`: what there is of a subject, its suspension, judgements and erasure."""
+"""`/console/subjects?subject_id=…`: a subject: suspension, verifications, judgements, erasure."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,4 +62,4 @@ async def _found(call: Call, path: str, livemode: str | None = None) -> Any:
 
 def subject_page_endpoints(pages: SubjectPages) -> tuple[Endpoint, ...]:
     """Return the route as data."""
-    return (console_page(PATH, pages.show, "Show what there is of a subject"),)
+    return (console_page(PATH, pages.show, "Show a subject"),)

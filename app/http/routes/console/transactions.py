@@ -23,7 +23,7 @@ WORDS: Final = {
 }
 """The filters that take one word of a list."""
 
-DAYS: Final = ("from", "to")
+DAYS: Final[tuple[str, ...]] = ("from", "to")
 
 
 @dataclass(frozen=True, slots=True)
