@@ -36,7 +36,7 @@ NEXT: Final = "next"
 CONSOLE_HEADERS: Final = {**PAGE_HEADERS, "Referrer-Policy": "same-origin"}
 """A form that is sent without scripts says where it comes from."""
 
-_OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:+-]*)?", re.ASCII)
+_OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:@+-]*)?", re.ASCII)
 
 
 async def ask(call: Call, path: str, query: Mapping[str, str] | None = None) -> Any:
@@ -150,7 +150,7 @@ class Console:
 
 def link(path: str, *, livemode: bool, **query: str | None) -> str:
     """Return the address of a page that stays with live or with test data."""
-    said = {name: value for name, value in query.items() if value is not None}
+    said = {name: value for name, value in query.items() if value}
     return str(URL(path).with_query(said if livemode else {**said, "livemode": "false"}))
 
 
@@ -168,6 +168,17 @@ def require(call: Call, permission: Permission) -> None:
 def is_live(call: Call) -> bool:
     """Return whether a page shows live data, as it does unless it is asked for test data."""
     return call.request.query.get("livemode") != "false"
+
+
+def filters_of(call: Call, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what the filters of a list's page say, and the query that asks its route for them.
+
+    A filter that is left empty is none; what the route does not know it refuses.
+    """
+    query = call.request.query
+    given = {name: query.get(name, "").strip() for name in names}
+    asked = {"livemode": "true" if is_live(call) else "false", "cursor": query.get("cursor", ""), **given}
+    return given, {name: value for name, value in asked.items() if value}
 
 
 def drawn(template: str, **values: Any) -> web.Response:

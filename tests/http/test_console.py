@@ -133,6 +133,9 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/console/sessions": (200, Permission.VERIFICATIONS_READ),
     "/console/flows": (200, Permission.VERIFICATION_FLOWS_READ),
     "/console/flows/new": (200, Permission.VERIFICATION_FLOWS_MANAGE),
+    "/console/verifications": (200, Permission.VERIFICATIONS_READ),
+    "/console/transactions": (200, Permission.TRANSACTIONS_READ),
+    "/console/subjects": (303, None),
     "/console/search": (303, None),
     "/console/sign-in": (200, None),
     "/console/factor": (303, None),
@@ -209,6 +212,7 @@ async def test_the_search_knows_ids_and_takes_the_rest_for_a_subject(front: Fron
     ways = {
         f"rc_{ident}": f"/console/review-cases/rc_{ident}",
         f"ver_{ident}": f"/console/verifications/ver_{ident}",
+        f"txn_{ident}": f"/console/transactions/txn_{ident}",
         "customer-1": "/console/verifications?subject_id=customer-1",
         "<b>&x=1": "/console/verifications?subject_id=%3Cb%3E%26x%3D1",
     }

@@ -30,10 +30,10 @@ class Person:
 
 
 async def sign_in(
-    client: ClientSession, url: str, command: Command, tenant: str, role: str = "OWNER"
+    client: ClientSession, url: str, command: Command, tenant: str, role: str = "OWNER", email: str = ""
 ) -> Person:
     """Create a member, sign in, enrol the second factor and meet it."""
-    email = f"{role.lower()}@acme.example"
+    email = email or f"{role.lower()}@acme.example"
     made = await command(
         "reviewer", "create", "--tenant", tenant, "--email", email, "--name", "Ada Obi", "--role", role
     )

@@ -50,7 +50,9 @@ async function send(form, button) {
   if (!asked.post || form.ariaBusy === "true") return;
   form.ariaBusy = "true";
   const headers = { "Content-Type": "application/json", ...(asked.seen ? { "If-Match": asked.seen } : {}) };
-  const answer = await fetch(asked.post, { method: "POST", headers, body: JSON.stringify(bodyOf(form, asked.fields)) }).catch(() => null);
+  const method = asked.method ?? "POST";
+  const sent = method === "DELETE" ? undefined : JSON.stringify(bodyOf(form, asked.fields));
+  const answer = await fetch(asked.post, { method, headers, body: sent }).catch(() => null);
   form.ariaBusy = "false";
   if (!answer) return say(words.offline ?? "", true);
   const body = await answer.json().catch(() => ({}));

@@ -14,7 +14,7 @@ export class Problem extends Error {
     /** Seconds until another try makes sense. */
     this.after = after;
     /** What is wrong with which field. @type {{pointer?: string, message?: string}[]} */
-    this.errors = [];
+    this.errors = errors;
   }
 }
 

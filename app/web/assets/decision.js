@@ -7,15 +7,31 @@
 export function bodyOf(form, names) {
   const chosen = new FormData(form);
   const wanted = names?.split(" ");
-  /** @type {Record<string, string | string[]>} */
+  /** @type {Record<string, string | string[] | boolean | object[]>} */
   const body = {};
   for (const name of new Set(chosen.keys())) {
     const values = chosen.getAll(name).map(String).filter(Boolean);
     if (wanted && !wanted.includes(name)) continue;
-    if (name === "reason_codes") body[name] = chosen.get("outcome") === "APPROVE" ? [] : [...new Set(values)];
+    if (name === "judged_days") continue;
+    if (name === "dispositions") {
+      if (chosen.get("outcome") === "APPROVE") body[name] = judged(values, Number(chosen.get("judged_days")));
+    } else if (name === "livemode") body[name] = values[0] === "true";
+    else if (name === "reason_codes") body[name] = chosen.get("outcome") === "APPROVE" ? [] : [...new Set(values)];
     else if (values[0] && (name !== "flow_id" || chosen.get("outcome") === "REQUEST_INPUT")) body[name] = values[0];
   }
   return body;
+}
+
+/**
+ * The listed entries that are somebody else, each as "list entity", for some days.
+ * @param {string[]} entries @param {number} days
+ */
+function judged(entries, days) {
+  const until = new Date(Date.now() + days * 86_400_000).toISOString();
+  return entries.map((entry) => {
+    const [list] = entry.split(" ", 1);
+    return { list, entity_id: entry.slice(String(list).length + 1), expires_at: until };
+  });
 }
 
 /** Show what belongs to the chosen outcome. @param {HTMLFormElement} form */

@@ -7,6 +7,12 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.case_actions import CaseActions, Viewer, actions_of
+from app.http.case_matches import (
+    FoundMatches,
+    found_by_screening,
+    found_by_transaction,
+    may_be_judged,
+)
 from app.http.case_view import (
     due_of,
     history_of,
@@ -17,10 +23,12 @@ from app.http.console import Console, ask, ask_tagged, console_page
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.console.explained import explained, read_verification
 from app.http.routes.console.queue import PATH as QUEUE
+from app.http.routes.name_screenings import PATH as SCREENINGS
 from app.http.routes.people import PEOPLE
 from app.http.routes.review_cases.queue import PATH as CASES
 from app.http.routes.review_cases.routes import CASE_FORM
 from schemas.audit import AuditAction
+from schemas.name_screenings import NameScreening
 from schemas.people import PERMISSIONS_OF, Permission
 from schemas.reasons import ReasonCode
 from schemas.reviews import ReviewCase
@@ -66,15 +74,23 @@ class CasePages:
     async def _body(
         self, call: Call, case: ReviewCase, verification: Verification | None, viewer: Viewer
     ) -> dict[str, Any]:
-        """Return what the case is about: a verification explained, a transaction, or neither."""
+        """Return what the case is about: a verification explained, a transaction or a screening."""
         if verification is not None:
-            return await explained(call, self.console.records, verification, viewer, case)
-        transaction = None
+            shown = await explained(call, self.console.records, verification, viewer, case)
+            return {**shown, "found": (), "judgeable": ()}
+        transaction, screening, found = None, None, tuple[FoundMatches, ...]()
         if case.transaction_id is not None and viewer.may(Permission.TRANSACTIONS_READ):
             transaction = await ask(call, f"/v1/transactions/{case.transaction_id}")
+            found = found_by_transaction(transaction)
+        if case.screening_id is not None and viewer.may(Permission.SCREENINGS_READ):
+            screening = NameScreening.model_validate(await ask(call, f"{SCREENINGS}/{case.screening_id}"))
+            found = found_by_screening(screening)
         return {
             "verification": None,
             "transaction": transaction,
+            "screening": screening,
+            "found": found,
+            "judgeable": may_be_judged(found),
             "terms": terms_of(case.reasons, case.risk),
             "risk_sum": case.risk,
             "images": (),

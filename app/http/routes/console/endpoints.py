@@ -16,7 +16,10 @@ from app.http.routes.console.queue import QueuePages, queue_endpoints
 from app.http.routes.console.search import search_endpoints
 from app.http.routes.console.sessions import SessionPages, session_page_endpoints
 from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
+from app.http.routes.console.subject import SubjectPages, subject_page_endpoints
+from app.http.routes.console.transactions import TransactionPages, transaction_page_endpoints
 from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
+from app.http.routes.console.verifications import VerificationListPages, verification_list_endpoints
 from app.web.places import places
 from schemas.people import PERMISSIONS_OF, Role
 from schemas.problems import Refused, Unauthenticated
@@ -53,10 +56,13 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         ),
         *queue_endpoints(QueuePages(console)),
         *case_page_endpoints(CasePages(console)),
+        *verification_list_endpoints(VerificationListPages(console)),
         *verification_page_endpoints(VerificationPages(console)),
         *session_page_endpoints(SessionPages(console)),
         *flow_page_endpoints(FlowPages(console)),
         *administration_endpoints(AdministrationPages(console)),
+        *subject_page_endpoints(SubjectPages(console)),
+        *transaction_page_endpoints(TransactionPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
         *sign_in_page_endpoints(SignInPages()),

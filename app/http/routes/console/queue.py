@@ -47,6 +47,7 @@ class QueuePages:
             call,
             "queue.html",
             place="review",
+            at="review-cases",
             view=view,
             views=VIEWS,
             given=given,

@@ -12,6 +12,7 @@ SEARCH: Final = f"{HOME}/search"
 
 _CASE: Final = re.compile(r"rc_[0-9a-hjkmnp-tv-z]{26}")
 _VERIFICATION: Final = re.compile(r"ver_[0-9a-hjkmnp-tv-z]{26}")
+_TRANSACTION: Final = re.compile(r"txn_[0-9a-hjkmnp-tv-z]{26}")
 _SESSION: Final = re.compile(r"vs_[0-9a-hjkmnp-tv-z]{26}")
 
 
@@ -22,6 +23,8 @@ async def search(call: Call) -> web.Response:
         return see_other(link(f"{HOME}/review-cases/{sought}", livemode=livemode))
     if _SESSION.fullmatch(sought):
         return see_other(link(f"{HOME}/sessions/{sought}", livemode=livemode))
+    if _TRANSACTION.fullmatch(sought):
+        return see_other(link(f"{HOME}/transactions/{sought}", livemode=livemode))
     if _VERIFICATION.fullmatch(sought):
         return see_other(link(f"{HOME}/verifications/{sought}", livemode=livemode))
     return see_other(link(f"{HOME}/verifications", livemode=livemode, subject_id=sought or None))
@@ -29,4 +32,4 @@ async def search(call: Call) -> web.Response:
 
 def search_endpoints() -> tuple[Endpoint, ...]:
     """Return the routes as data."""
-    return (console_page(SEARCH, search, "Find a subject, session, case or verification"),)
+    return (console_page(SEARCH, search, "Find a subject, session, case, verification, transaction"),)
