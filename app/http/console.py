@@ -36,7 +36,7 @@ NEXT: Final = "next"
 CONSOLE_HEADERS: Final = {**PAGE_HEADERS, "Referrer-Policy": "same-origin"}
 """A form that is sent without scripts says where it comes from."""
 
-_OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:+-]*)?", re.ASCII)
+_OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:@+-]*)?", re.ASCII)
 
 
 async def ask(call: Call, path: str, query: Mapping[str, str] | None = None) -> Any:
@@ -53,19 +53,35 @@ async def ask_tagged(call: Call, path: str, query: Mapping[str, str] | None = No
         Unauthenticated: Nobody is signed in.
         Refused: As the route refuses; MFA_REQUIRED before the second factor.
     """
-    headers = [(hdrs.COOKIE, value) for value in call.request.headers.getall(hdrs.COOKIE, ())]
     url = URL.build(path=path, query=query or {})
-    asked = call.request.clone(method=hdrs.METH_GET, rel_url=url, headers=[*headers, (hdrs.ACCEPT, JSON)])
-    match = await call.request.app.router.resolve(asked)
-    inner = asked[CALL] = Call(asked, call.request_id, call.started, call.address, path_values=dict(match))
-    try:
-        response = await match.handler(asked)
-    finally:
-        call.reviewer = inner.reviewer
-        call.headers.update(inner.headers)
+    response = await _forward(call, hdrs.METH_GET, url, JSON)
     if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
         raise TypeError(path)
     return json.loads(response.body), response.headers.get(hdrs.ETAG)
+
+
+async def ask_file(call: Call, path: str, query: Mapping[str, str], media_type: str) -> web.StreamResponse:
+    """Return what a route of the interface answers in another form, streamed to the browser as it comes.
+
+    Raises:
+        Unauthenticated: Nobody is signed in.
+        Refused: As the route refuses.
+    """
+    return await _forward(call, call.request.method, URL.build(path=path, query=query), media_type)
+
+
+async def _forward(call: Call, method: str, url: URL, media_type: str) -> web.StreamResponse:
+    """Handle a request of the person at the page within the process, through the gate of its route."""
+    headers = [(hdrs.COOKIE, value) for value in call.request.headers.getall(hdrs.COOKIE, ())]
+    asked = call.request.clone(method=method, rel_url=url, headers=[*headers, (hdrs.ACCEPT, media_type)])
+    match = await call.request.app.router.resolve(asked)
+    inner = asked[CALL] = Call(asked, call.request_id, call.started, call.address, path_values=dict(match))
+    try:
+        return await match.handler(asked)
+    finally:
+        call.reviewer = inner.reviewer
+        call.headers.update(inner.headers)
+        call.begun = call.begun or inner.begun
 
 
 def own_path(given: str | None) -> str:
@@ -157,6 +173,17 @@ def link(path: str, *, livemode: bool, **query: str | None) -> str:
 def is_live(call: Call) -> bool:
     """Return whether a page shows live data, as it does unless it is asked for test data."""
     return call.request.query.get("livemode") != "false"
+
+
+def filters_of(call: Call, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the chosen filters of a list's page, and the query that asks its route for them.
+
+    A filter that is left empty is none; what the route does not know it refuses.
+    """
+    given = call.request.query
+    chosen = {name: given[name].strip() for name in names if given.get(name, "").strip()}
+    page = {"cursor": given["cursor"]} if "cursor" in given else {}
+    return chosen, {"livemode": "true" if is_live(call) else "false", **chosen, **page}
 
 
 def drawn(template: str, **values: Any) -> web.Response:

@@ -19,4 +19,7 @@ class Place:
 @cache
 def places() -> tuple[Place, ...]:
     """Return the places that have a page, as they are shown."""
-    return (Place("review", "/console/review-cases", Permission.CASES_READ),)
+    return (
+        Place("review", "/console/review-cases", Permission.CASES_READ),
+        Place("audit", "/console/audit", Permission.AUDIT_READ),
+    )

@@ -9,6 +9,7 @@ from app.http.console import HOME, Console, ask, see_other
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.headers import session_cookie
 from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
+from app.http.routes.console.audit import AuditPages, audit_page_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
 from app.http.routes.console.search import search_endpoints
@@ -51,6 +52,7 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         *queue_endpoints(QueuePages(console)),
         *case_page_endpoints(CasePages(console)),
         *verification_page_endpoints(VerificationPages(console)),
+        *audit_page_endpoints(AuditPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
         *sign_in_page_endpoints(SignInPages()),
