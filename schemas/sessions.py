@@ -191,6 +191,8 @@ class DrawChallenge(SessionCommandBase):
     kind: Literal["challenge"] = "challenge"
     attempt: int
     double_time: bool = False
+    challenge_id: ChallengeId | None = None
+    """Derived from the request's key, so that a repeated request draws once; None: it has no key."""
 
 
 class AddFrame(SessionCommandBase):

@@ -56,6 +56,8 @@ class MovementCommands:
             Refused: As `movements.drawn`; VALIDATION_FAILED when the selfie shows no single face that looks
                 straight ahead, CHALLENGE_OVER when nothing here can judge movements.
         """
+        if movements.drawn_before(stored, command):
+            return stored
         movements.require_drawing(stored)
         if not _is_simulated(stored):
             await self._measured(stored, command.tenant_id)

@@ -20,6 +20,7 @@ from schemas.movements import (
 )
 from schemas.problems import ProblemCode, Refused
 from schemas.sessions import AddFrame, CaptureSource, DrawChallenge, StoredSession
+from streams.aggregate import key_reused
 from streams.sessions import rules
 from streams.sessions.frame_rules import FrameVerdict
 
@@ -55,6 +56,25 @@ def are_settled(stored: StoredSession) -> bool:
     return stored.selfie is not None and stored.selfie.source is CaptureSource.UPLOAD
 
 
+def drawn_before(stored: StoredSession, command: DrawChallenge) -> Challenge | None:
+    """Return the newest challenge if a command with the same key drew it.
+
+    Raises:
+        Refused: IDEMPOTENCY_KEY_REUSED: that one asked for another time.
+    """
+    challenge = stored.movements.challenge if stored.movements is not None else None
+    if challenge is None or challenge.challenge_id != command.challenge_id:
+        return None
+    if challenge.expires_at - challenge.drawn_at != time_of(command):
+        raise key_reused()
+    return challenge
+
+
+def time_of(command: DrawChallenge) -> timedelta:
+    """Return how long the person has for all movements."""
+    return 2 * TIME if command.double_time else TIME
+
+
 def require_drawing(stored: StoredSession) -> None:
     """Raise unless movements can be drawn.
 
@@ -85,22 +105,23 @@ def require_movements(stored: StoredSession) -> None:
 
 
 def drawn(stored: StoredSession, command: DrawChallenge, now: datetime, choose: Choose) -> StoredSession:
-    """Return the session with new movements; those drawn before are void.
+    """Return the session with new movements; those drawn before are void, but for the same key's.
 
     Raises:
-        Refused: As `require_drawing`, and SESSION_FINISHED for another attempt's.
+        Refused: As `require_drawing`, SESSION_FINISHED for another attempt's, IDEMPOTENCY_KEY_REUSED.
     """
+    if drawn_before(stored, command):
+        return stored
     require_drawing(stored)
     require_attempt(stored, command.attempt)
     before = stored.movements or Movements()
     number = before.drawings + 1
+    parts = (command.tenant_id, command.session_id, str(command.attempt), str(number))
     challenge = Challenge(
-        challenge_id=ChallengeId(
-            derive_id("chl", command.tenant_id, command.session_id, str(command.attempt), str(number))
-        ),
+        challenge_id=command.challenge_id or ChallengeId(derive_id("chl", *parts)),
         movements=choose(ORDERS),
         drawn_at=now,
-        expires_at=now + (2 * TIME if command.double_time else TIME),
+        expires_at=now + time_of(command),
     )
     after = before.model_copy(update={"drawings": number, "challenge": challenge})
     return rules.moved(stored.model_copy(update={"movements": after}), now)

@@ -14,7 +14,7 @@ from streams.policies.loading import first_text
 from tests.builders import ACME, GLOBEX
 from tests.http.session_steps import Page, open_page, publish_flow
 from tests.http.support import TEST, Front, Response, SignedIn, build_body, now, open_front
-from tests.http.test_permissions import TABLE, TOKEN, Row
+from tests.http.test_permissions import IDS, TABLE, TOKEN, Row
 
 SUBJECT: Final = "sim:review:FACE_MATCH_UNCERTAIN@canary"
 NAME: Final = "Canary"
@@ -43,7 +43,7 @@ class Furnished:
         """The row's path to what ACME has."""
         reviewers = "control/sessions" in row.path
         session = self.colleague.session.session_id if reviewers else self.page.session_id
-        return row.path.format(**self.ids, session_id=session)
+        return row.path.format(**{**IDS, **self.ids, "session_id": session})
 
     def body(self, row: Row) -> dict[str, Any]:
         """A body that the row's route accepts, and the headers it wants."""

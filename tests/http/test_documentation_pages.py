@@ -92,11 +92,15 @@ async def test_every_page_is_whole_and_every_link_and_find_leads_to_its_place(fr
     assert pages["/docs/reference/members"].forms == set()
 
     response = await front.ask("GET", pages["/docs"].index, None, headers=PLAIN)
-    rows = json.loads(response.body)["sections"]
+    found = json.loads(response.body)
+    places = [
+        (found["pages"][number][0], rest[0] if rest else heading)
+        for number, heading, _, *rest in found["sections"]
+    ]
     assert len(response.body) < MAX_BYTES
     assert response.headers["Cache-Control"].endswith("immutable")
-    assert [row[2] for row in rows if missing("", row[2])] == []
-    assert any({"rotate", "root"} <= {*row[3].split()} for row in rows)
+    assert [(page, anchor) for page, anchor in places if missing(page, f"#{anchor}" if anchor else "")] == []
+    assert any({"rotate", "root"} <= {*words.split()} for _, _, words, *_ in found["sections"])
 
 
 def test_every_packaged_page_is_shown_and_the_readme_is_the_first() -> None:

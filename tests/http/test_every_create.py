@@ -17,8 +17,10 @@ from schemas.base import rfc3339
 from schemas.people import Role
 from tests.http.furnished import HOOKS, Furnished, open_furnished
 from tests.http.reviewers import EMAIL, PASSWORD, SESSIONS, TOTP, Browser, Office
-from tests.http.support import TEST, Front, Response, build_body, now
+from tests.http.session_steps import Page, open_page, publish_flow
+from tests.http.support import TEST, Front, Response, build_body, draw_image, now
 from tests.http.test_catalog import ENTRY
+from tests.http.test_movements import CAMERA
 from tests.http.test_permissions import TOKEN
 from tests.http.test_webhooks import REQUESTED
 
@@ -44,6 +46,7 @@ class Stage:
 
     furnished: Furnished
     browser: Browser
+    page: Page
 
     @property
     def front(self) -> Front:
@@ -61,6 +64,8 @@ class Stage:
     def asker(self, endpoint: Endpoint) -> Ask:
         """Return how a caller asks whom the route accepts."""
         accepts = endpoint.access.accepts
+        if Credential.CAPTURE_TOKEN in accepts:
+            return self.ask_as_subject
         if Credential.OPERATOR_TOKEN in accepts or Credential.TENANT_KEY in accepts:
             credential = TOKEN if Credential.OPERATOR_TOKEN in accepts else TEST
 
@@ -73,6 +78,10 @@ class Stage:
         if not accepts:  # signing in: another browser each time, without a cookie
             return Browser(self.browser.office).ask
         return self.furnished.owner.ask
+
+    async def ask_as_subject(self, method: str, path: str, **more: Any) -> Response:
+        """Ask with the token of a session whose selfie was taken with the camera."""
+        return await self.page.ask(method, path.removeprefix("/v1/capture"), **more)
 
     @property
     def bodies(self) -> dict[str, dict[str, Any]]:
@@ -109,6 +118,7 @@ class Stage:
             HOOKS: REQUESTED,
             SESSIONS: {"email": EMAIL, "password": PASSWORD},
             APPEAL: {"note": "The person shows a renewal."},
+            "/v1/capture/challenge": {},
         }
 
 
@@ -122,7 +132,15 @@ async def stage() -> AsyncIterator[Stage]:
         tenant = await furnished.front.ask("POST", "/v1/platform/tenants", TOKEN, json={"name": "Initech"})
         furnished.ids["verification_id"] = decided.json["verification_id"]
         furnished.ids["tenant_id"] = tenant.json["tenant_id"]
-        yield Stage(furnished, await office.enter())
+        yield Stage(furnished, await office.enter(), await open_movements(furnished))
+
+
+async def open_movements(furnished: Furnished) -> Page:
+    """Return the page of a session that movements can be drawn for."""
+    page = await open_page(furnished.front, await publish_flow(furnished.owner), "sim:approved@movements")
+    await page.consent()
+    await page.ask("PUT", "/selfie", data=draw_image(), headers=CAMERA)
+    return page
 
 
 def creating(front: Front) -> list[Endpoint]:

@@ -99,7 +99,7 @@ async def test_s17_no_read_changes_what_is_kept(furnished: Furnished, method: st
     for row in TABLE:
         if row.method != "GET" or row.path in looking:  # a look at evidence is a row (G20)
             continue
-        path = row.path.format(**furnished.ids, session_id=furnished.page.session_id)
+        path = furnished.path(row)
         if "person" in row.who:
             collected[row.path] = (await furnished.owner.ask(method, path)).status
         if "key" in row.who:

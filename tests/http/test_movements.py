@@ -226,3 +226,16 @@ async def test_frames_have_a_limit_of_their_own(page: Page) -> None:
 
     assert [one.status for one in answers].count(200) == 10
     assert (answers[-1].status, answers[-1].code, view.status) == (429, "RATE_LIMITED", 200)
+
+
+async def test_a_key_draws_once_and_says_no_more_than_the_first_answer(page: Page) -> None:
+    key = {"Idempotency-Key": "one"}
+    first = await page.ask("POST", "/challenge", json={}, headers=key)
+    assert (await send(page, 1, 1)).json["step"] == 2
+
+    again = await page.ask("POST", "/challenge", json={}, headers=key)
+    other = await page.ask("POST", "/challenge", json={"double_time": True}, headers=key)
+
+    assert (first.status, again.status, again.json) == (201, 200, first.json)
+    assert (other.status, other.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+    assert (await send(page, 2, 2)).json["accepted"]

@@ -126,7 +126,7 @@ POST   /v1/capture/consent                                      capture         
 PUT    /v1/capture/document                                     capture                                                      422
 PUT    /v1/capture/selfie                                       capture                                                      422
 POST   /v1/capture/challenge                                    capture                                                      409
-PUT    /v1/capture/challenge/{step}                             capture                                                      409
+PUT    /v1/capture/challenge/{step}                             capture                                                      422
 POST   /v1/capture/challenge/skip                               capture                                                      409
 POST   /v1/capture/submit                                       capture                                                      409
 POST   /v1/subjects/{subject_id}/erase                          person:PRIVACY_MANAGE                                        422

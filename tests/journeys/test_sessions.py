@@ -111,7 +111,7 @@ async def test_a_person_with_a_good_passport_is_verified(service: Service, admin
     ]  # fmt: skip
 
 
-async def test_without_a_liveness_engine_a_person_must_look(service: Service, admin: Person) -> None:
+async def test_without_movements_a_person_must_look(service: Service, admin: Person) -> None:
     person = hopper()
     flow_id = await publish_flow(admin, "FULL_IDENTITY")
     page = await open_page(service, flow_id, "session-2", service.test_key)
@@ -127,7 +127,7 @@ async def test_without_a_liveness_engine_a_person_must_look(service: Service, ad
     _, verification = await service.get(f"/v1/verifications/{row['verification_id']}")
     assert stored["accepted"], stored
     assert (view["status"], view["result"]["outcome"]) == ("REVIEW_REQUIRED", "IN_REVIEW")
-    assert [reason["code"] for reason in verification["reasons"]] == ["MODEL_UNAVAILABLE"]
+    assert [reason["code"] for reason in verification["reasons"]] == ["LIVENESS_UNCERTAIN"]
     assert verification["distance"] < 0.5
 
 
@@ -164,4 +164,4 @@ async def test_a_known_face_needs_no_document(service: Service, admin: Person) -
     _, row = await service.get(f"{SESSIONS}/{page.opened['session_id']}")
     _, verification = await service.get(f"/v1/verifications/{row['verification_id']}")
     assert (verification["document"], verification["distance"] < 0.5) == (None, True)
-    assert [reason["code"] for reason in verification["reasons"]] == ["MODEL_UNAVAILABLE"]
+    assert [reason["code"] for reason in verification["reasons"]] == ["LIVENESS_UNCERTAIN"]

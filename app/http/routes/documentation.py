@@ -132,16 +132,17 @@ class DocumentationRoutes:
     def _index(self) -> Page:
         operations = (
             Section(
-                title=DRAWN["reference"],
+                title=family.name,
                 heading=f"{one.method} {one.path}",
-                address=f"{REFERENCE}/{family.slug}#{one.anchor}",
+                page=f"{REFERENCE}/{family.slug}",
+                anchor=one.anchor,
                 words=one.summary.lower(),
             )
             for family in self._families.values()
             for one in family.operations
         )
         codes = (
-            Section(title=DRAWN[name], heading=code, address=f"{address_of(name)}#{code}", words="")
+            Section(title=DRAWN[name], heading=code, page=address_of(name), anchor=code, words="")
             for name, listed in (("problems", ProblemCode), ("reasons", CATALOGUE))
             for code in listed
         )

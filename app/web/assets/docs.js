@@ -1,7 +1,7 @@
 /** Searches the documentation over an index that is fetched once, when the field is first used. */
 
-/** @typedef {[title: number, heading: string, address: string, words: string]} Row */
-/** @typedef {{titles: string[], sections: Row[]}} Index */
+/** Without an anchor it is the heading itself. @typedef {[page: number, heading: string, words: string, anchor?: string]} Row */
+/** @typedef {{pages: [address: string, title: string][], sections: Row[]}} Index */
 
 const MOST = 12;
 
@@ -23,14 +23,14 @@ function nearness(term, text) {
 export function search(index, wanted) {
   const terms = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [];
-  for (const [number, heading, address, words] of index.sections) {
-    const title = index.titles[number] ?? "";
+  for (const [number, heading, words, anchor = heading] of index.sections) {
+    const [page, title] = index.pages[number] ?? ["", ""];
     let score = terms.length ? 1 : 0;
     for (const term of terms) {
       const near = 9 * nearness(term, heading) + 3 * nearness(term, title) + nearness(term, words);
       score = near && score ? score + near : 0;
     }
-    if (score) found.push({ title, heading, address, score });
+    if (score) found.push({ title, heading, address: anchor ? `${page}#${anchor}` : page, score });
   }
   return found.sort((a, b) => b.score - a.score).slice(0, MOST);
 }

@@ -35,7 +35,9 @@ class Section:
     """Of the page."""
     heading: str
     """Empty: the beginning of the page."""
-    address: str
+    page: str
+    """Its address."""
+    anchor: str
     words: str
 
 
@@ -43,18 +45,26 @@ def sections() -> Iterator[Section]:
     """Return the sections of every Markdown page."""
     for name in names():
         title, *rest = _parts(source(name))
-        yield Section(title[0], "", address_of(name), _words(title[1]))
+        yield Section(title[0], "", address_of(name), "", _words(title[1]))
         for heading, text in rest:
-            yield Section(title[0], heading, f"{address_of(name)}#{anchor_of(heading)}", _words(text))
+            yield Section(title[0], heading, address_of(name), anchor_of(heading), _words(text))
 
 
 def index(further: Iterable[Section]) -> bytes:
-    """Return the index: titles once, and a row for each section."""
+    """Return the index: pages once, and a row for each section; an anchor that is the heading is left out."""
     rows = [*sections(), *further]
-    titles = list(dict.fromkeys(row.title for row in rows))
-    listed = [[titles.index(row.title), row.heading, row.address, row.words] for row in rows]
+    pages = list(dict.fromkeys((row.page, row.title) for row in rows))
+    listed = [
+        [
+            pages.index((row.page, row.title)),
+            row.heading,
+            row.words,
+            *([] if row.anchor == row.heading else [row.anchor]),
+        ]
+        for row in rows
+    ]
     return json.dumps(
-        {"titles": titles, "sections": listed}, ensure_ascii=False, separators=(",", ":")
+        {"pages": pages, "sections": listed}, ensure_ascii=False, separators=(",", ":")
     ).encode()
 
 

@@ -4,8 +4,10 @@ from http import HTTPStatus
 from typing import Final
 
 from app.http.endpoints import CAPTURE, MEBIBYTE, Answer, Endpoint, Handler, Parameter
+from app.http.idempotent_create import KEY_PROBLEMS, created_or_replayed
 from app.http.routes.capture.movements import MovementRoutes
 from app.http.routes.capture.routes import SOURCE, CaptureRoutes
+from app.http.routes.control_sessions import IDEMPOTENCY
 from app.http.routes.sessions.bodies import (
     CaptureImageBody,
     ConsentBody,
@@ -110,9 +112,13 @@ def _movements(routes: MovementRoutes) -> tuple[Endpoint, ...]:
     return (
         Endpoint(
             method="POST", path=path, handler=routes.draw, summary="Draw movements of the head",
-            answers={HTTPStatus.CREATED: Answer("The first of three movements.", ChallengeDrawn)},
-            family="Capture", access=CAPTURE, body=DrawChallengeBody,
-            problems=(*problems, ProblemCode.CHALLENGE_OVER), limited_as="capture", description=_DRAWN,
+            answers=created_or_replayed(
+                Answer("The first of three movements.", ChallengeDrawn), ChallengeDrawn,
+                "The key drew the newest movements: the first answer again.",
+            ),
+            family="Capture", access=CAPTURE, body=DrawChallengeBody, headers=(IDEMPOTENCY,),
+            problems=(*problems, *KEY_PROBLEMS, ProblemCode.CHALLENGE_OVER), limited_as="capture",
+            description=_DRAWN,
         ),
         Endpoint(
             method="PUT", path=f"{path}/{{step}}", handler=routes.frame, summary="Send a frame of a movement",
