@@ -21,5 +21,6 @@ def places() -> tuple[Place, ...]:
     """Return the places that have a page, as they are shown."""
     return (
         Place("review", "/console/review-cases", Permission.CASES_READ),
+        Place("webhooks", "/console/webhooks", Permission.WEBHOOKS_MANAGE),
         Place("audit", "/console/audit", Permission.AUDIT_READ),
     )

@@ -125,6 +125,7 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/": (303, None),
     "/console": (303, None),
     QUEUE: (200, Permission.CASES_READ),
+    "/console/webhooks": (200, Permission.WEBHOOKS_MANAGE),
     "/console/audit": (200, Permission.AUDIT_READ),
     "/console/audit/export": (200, Permission.AUDIT_READ),
     "/console/audit/chain": (200, Permission.AUDIT_READ),

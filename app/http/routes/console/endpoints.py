@@ -15,6 +15,7 @@ from app.http.routes.console.queue import QueuePages, queue_endpoints
 from app.http.routes.console.search import search_endpoints
 from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
 from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
+from app.http.routes.console.webhooks import WebhookPages, webhook_page_endpoints
 from app.web.places import places
 from schemas.people import PERMISSIONS_OF, Role
 from schemas.problems import Refused, Unauthenticated
@@ -52,6 +53,7 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         *queue_endpoints(QueuePages(console)),
         *case_page_endpoints(CasePages(console)),
         *verification_page_endpoints(VerificationPages(console)),
+        *webhook_page_endpoints(WebhookPages(console)),
         *audit_page_endpoints(AuditPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
