@@ -56,6 +56,16 @@ async def test_filters_narrow_the_log(front: Front, query: str, shown: int) -> N
     assert page.body.decode().count("data-row=") == shown
 
 
+async def test_a_row_of_nobody_and_of_no_request_is_shown(front: Front) -> None:
+    who = await enter(front)
+    bare = {"actor_id": None, "correlation_id": None, "decision_id": None, "context": {}}
+    await write(front, [build_row(1, actor_type=ActorType.SYSTEM, **bare)])
+
+    page = await open_page(who, TEST_MODE)
+
+    assert (page.status, page.body.decode().count("data-row=")) == (200, 1)
+
+
 async def test_the_filters_of_a_day_reach_from_its_first_to_its_last_moment(front: Front) -> None:
     who = await enter(front)
     await write(front, [build_row(0)])

@@ -85,11 +85,12 @@ def _whole_days(query: Mapping[str, str]) -> dict[str, str]:
 
 def _row(event: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a row of the table: who did what, the page of the thing, and the row's place in the chain."""
-    subject, context = str(event["subject_id"]), event["context"]
+    subject, context, actor_id = str(event["subject_id"]), event.get("context", {}), event.get("actor_id")
     shown = next((page for start, page in _PAGES.items() if subject.startswith(start)), None)
     return {
+        **dict.fromkeys(("actor_id", "correlation_id", "decision_id")),
         **event,
-        "who": names.get(event["actor_id"]) or event["actor_id"],
+        "who": names.get(actor_id, actor_id),
         "page": None if shown is None else f"{HOME}/{shown}/{subject}",
         "chain": context.get("chain"),
         "ip": context.get("ip"),
