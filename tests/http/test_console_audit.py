@@ -58,7 +58,7 @@ async def test_filters_narrow_the_log(front: Front, query: str, shown: int) -> N
 
 async def test_a_row_of_nobody_and_of_no_request_is_shown(front: Front) -> None:
     who = await enter(front)
-    bare = {"actor_id": None, "correlation_id": None, "decision_id": None, "context": {}}
+    bare: dict[str, object] = {"actor_id": None, "correlation_id": None, "decision_id": None, "context": {}}
     await write(front, [build_row(1, actor_type=ActorType.SYSTEM, **bare)])
 
     page = await open_page(who, TEST_MODE)

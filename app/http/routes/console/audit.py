@@ -90,7 +90,7 @@ def _row(event: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {
         **dict.fromkeys(("actor_id", "correlation_id", "decision_id")),
         **event,
-        "who": names.get(actor_id, actor_id),
+        "who": None if actor_id is None else names.get(actor_id, actor_id),
         "page": None if shown is None else f"{HOME}/{shown}/{subject}",
         "chain": context.get("chain"),
         "ip": context.get("ip"),
