@@ -75,7 +75,8 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
                 if once:
                     out.print("To keep it running and try it yourself: veristream demo", highlight=False)
                     return
-                _say_next_steps(running, furnished, body_file)
+                link = await _capture_link(client, furnished.flow_id)
+                _say_next_steps(running, furnished, body_file, link)
                 inbox.prints = True
                 await wait_for_stop_signal()
                 err.print("stopping")
@@ -100,6 +101,14 @@ async def _demonstrate(
     _say_payments(await shown_payments(client))
     _say_access(access)
     return access
+
+
+async def _capture_link(client: Client, flow_id: str | None) -> str:
+    """Open a session of a new subject and return the link of its capture page."""
+    subject_id = f"demo-visitor-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    body = {"flow_id": flow_id, "subject_id": subject_id}
+    opened = await client.request("POST", "/v1/verification-sessions", body)
+    return str(opened["url"])
 
 
 def _require_good(inbox: Inbox) -> None:
@@ -254,12 +263,16 @@ def _say_heading(text: str) -> None:
     out.print(f"\n[bold]{text}[/]", highlight=False, soft_wrap=True)
 
 
-def _say_next_steps(running: Running, access: DemoAccess, body_file: Path) -> None:
+def _say_next_steps(running: Running, access: DemoAccess, body_file: Path, link: str) -> None:
     url, json_type = running.url, "-H 'Content-Type: application/json'"
     key = f"-H 'Authorization: Bearer {access.bank.api_key}'"
     body = shlex.quote(f"@{body_file}")
     _say_heading(f"Serving on {url}; Kafka consumers connect to {running.access.bootstrap}. Try it again:")
     _say_line(f"curl -s -X POST {url}/v1/verifications {key} {json_type} -d {body}")
+    _say_heading("Be verified yourself; the document and the camera's picture stay on this machine:")
+    _say_line(link)
+    _say_heading("Read the documentation, search it, and try every route:")
+    _say_line(f"{url}/docs")
     _say_heading("Work in the console as one of the members, with the code of the authenticator:")
     _say_line(f"{url}/console/sign-in?next=/console/review-cases?livemode%3Dfalse")
     cookies = f"-c cookies.txt -b cookies.txt -H 'Origin: {url}' {json_type}"
