@@ -117,6 +117,7 @@ def _front_settings(settings: Settings, deployment: Deployment, url: str, start_
     return FrontSettings(
         base_url=url.rstrip("/"),
         cursor_key=deployment.root_key.derive(Purpose.CURSORS),
+        audit_chain_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
         older_cursor_keys=tuple(key.derive(Purpose.CURSORS) for key in deployment.root_key.others),
         operator_token=settings.platform_operator_token,
         rate_limits=parse_rate_limits(settings.rate_limits),

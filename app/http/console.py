@@ -53,19 +53,35 @@ async def ask_tagged(call: Call, path: str, query: Mapping[str, str] | None = No
         Unauthenticated: Nobody is signed in.
         Refused: As the route refuses; MFA_REQUIRED before the second factor.
     """
-    headers = [(hdrs.COOKIE, value) for value in call.request.headers.getall(hdrs.COOKIE, ())]
     url = URL.build(path=path, query=query or {})
-    asked = call.request.clone(method=hdrs.METH_GET, rel_url=url, headers=[*headers, (hdrs.ACCEPT, JSON)])
-    match = await call.request.app.router.resolve(asked)
-    inner = asked[CALL] = Call(asked, call.request_id, call.started, call.address, path_values=dict(match))
-    try:
-        response = await match.handler(asked)
-    finally:
-        call.reviewer = inner.reviewer
-        call.headers.update(inner.headers)
+    response = await _forward(call, hdrs.METH_GET, url, JSON)
     if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
         raise TypeError(path)
     return json.loads(response.body), response.headers.get(hdrs.ETAG)
+
+
+async def ask_file(call: Call, path: str, query: Mapping[str, str], media_type: str) -> web.StreamResponse:
+    """Return what a route of the interface answers in another form, streamed to the browser as it comes.
+
+    Raises:
+        Unauthenticated: Nobody is signed in.
+        Refused: As the route refuses.
+    """
+    return await _forward(call, call.request.method, URL.build(path=path, query=query), media_type)
+
+
+async def _forward(call: Call, method: str, url: URL, media_type: str) -> web.StreamResponse:
+    """Handle a request of the person at the page within the process, through the gate of its route."""
+    headers = [(hdrs.COOKIE, value) for value in call.request.headers.getall(hdrs.COOKIE, ())]
+    asked = call.request.clone(method=method, rel_url=url, headers=[*headers, (hdrs.ACCEPT, media_type)])
+    match = await call.request.app.router.resolve(asked)
+    inner = asked[CALL] = Call(asked, call.request_id, call.started, call.address, path_values=dict(match))
+    try:
+        return await match.handler(asked)
+    finally:
+        call.reviewer = inner.reviewer
+        call.headers.update(inner.headers)
+        call.begun = call.begun or inner.begun
 
 
 def own_path(given: str | None) -> str:

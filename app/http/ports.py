@@ -1,7 +1,7 @@
 """Dependencies and settings of the HTTP front."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final, Protocol
@@ -111,6 +111,8 @@ class FrontSettings:
     """How callers reach the front, without a trailing slash."""
     cursor_key: bytes
     """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
+    audit_chain_key: bytes = field(default=b"", repr=False)
+    """Verifies the chains of the audit log (G21); empty: this process was not given it."""
     older_cursor_keys: tuple[bytes, ...] = ()
     """Those before it, while the root key is rotated: their cursors are accepted."""
     webhooks_allow_insecure: bool = False

@@ -21,6 +21,7 @@ from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
+from app.http.routes.audit_chain import AuditChainRoutes, audit_chain_endpoints
 from app.http.routes.backtests import BacktestRoutes, backtest_endpoints
 from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
@@ -137,6 +138,7 @@ def endpoints_of(
         *explanation_endpoints(ExplanationRoutes(ports)),
         *number_endpoints(NumberRoutes(ports, bodies)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
+        *audit_chain_endpoints(AuditChainRoutes(ports, settings.audit_chain_key)),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *preview_endpoints(
             PreviewRoutes(

@@ -23,6 +23,8 @@ def places() -> tuple[Place, ...]:
         Place("review", "/console/review-cases", Permission.CASES_READ),
         Place("sessions", "/console/sessions", Permission.VERIFICATIONS_READ),
         Place("flows", "/console/flows", Permission.VERIFICATION_FLOWS_READ),
+        Place("webhooks", "/console/webhooks", Permission.WEBHOOKS_MANAGE),
+        Place("audit", "/console/audit", Permission.AUDIT_READ),
         Place("keys", "/console/api-keys", Permission.API_KEYS_MANAGE),
         Place("members", "/console/members", Permission.MEMBERS_MANAGE),
     )

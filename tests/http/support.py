@@ -24,7 +24,7 @@ from uuid_utils.compat import uuid7
 
 from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.memory.stores import Shelves, open_memory_stores
-from app.adapters.security.crypto import RootKey
+from app.adapters.security.crypto import RootKey, chain_key_of
 from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
 from app.http.ports import Authenticator, FrontPorts, FrontSettings
 from app.http.rate_limits import RateLimiter
@@ -381,10 +381,12 @@ async def open_front(
     **settings: Any,
 ) -> AsyncIterator[Front]:
     """Serve a front on a free port; over stores in memory, which `shelves` shows, if none are given."""
-    chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
+    root_key = RootKey(b"r" * 32)
+    chain_key = chain_key_of(root_key)
+    chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, audit_chain_key=chain_key, **settings)
     shelves, keys, pool = Shelves(), Keys(), VisionPool(shared_forker(), 1)
     hashing = passwords or Argon2Passwords(CHEAP)
-    stores = stores or open_memory_stores(RootKey(b"r" * 32), shelves)
+    stores = stores or open_memory_stores(root_key, shelves)
     sending = Sending()
     lists, folder = lists_over(stores), Path(gettempdir()) / f"veristream-{secrets.token_hex(8)}"
     gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending, clock, lists))

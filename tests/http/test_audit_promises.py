@@ -241,6 +241,7 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     appeal = f"{CONTROL}/verifications/{settled['verification_id']}/appeal"
     await did(owner, "POST", appeal, json={"note": "x"})
     await did(owner, "GET", "/v1/audit", headers={"Accept": "text/csv"})
+    await did(owner, "GET", "/console/audit/export")
     await did(owner, "GET", f"/v1/subjects/{settled['subject_id']}/export")
 
 

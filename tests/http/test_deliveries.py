@@ -21,13 +21,13 @@ DELIVERIES = "/v1/webhooks/deliveries"
 ANSWERED = "what the receiver answered"
 
 
-async def failed(front: Front, endpoint: Any, name: str = "first") -> str:
+async def failed(front: Front, endpoint: Any, name: str = "first", answer: str = ANSWERED) -> str:
     """A delivery whose schedule ended without a success."""
     stored = await front.stores.records.get(ACME, RecordKind.WEBHOOK_ENDPOINT, endpoint["endpoint_id"])
     event = build_decision_event(id=EventId(derive_id("evt", name)), livemode=endpoint["livemode"])
     begun = fresh(event, StoredEndpoint.from_bytes(stored.body), now())
     attempt = Attempt(
-        number=1, at=now(), latency_ms=12, status=500, failure=FailureKind.STATUS, answer=ANSWERED
+        number=1, at=now(), latency_ms=12, status=500, failure=FailureKind.STATUS, answer=answer
     )
     changes = {"status": DeliveryStatus.FAILED, "attempts": (attempt,), "next_attempt_at": None}
     ended = begun.model_copy(update={"delivery": begun.delivery.model_copy(update=changes), "step": 10})

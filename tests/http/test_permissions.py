@@ -80,6 +80,7 @@ GET    /v1/verifications/{verification_id}/evidence/{evidence_id}  person:EVIDEN
 GET    /v1/subjects/{subject_id}/export                         person:PRIVACY_MANAGE                                        404
 GET    /v1/decisions/{decision_id}                              key:verifications:read person:VERIFICATIONS_READ             404
 GET    /v1/audit                                                key:audit:read person:AUDIT_READ                             200
+GET    /v1/audit/chain                                          key:audit:read person:AUDIT_READ                             200
 GET    /v1/reason-codes                                         key person                                                   200
 GET    /v1/sandbox/scenarios                                    key person                                                   200
 GET    /v1/catalog                                              key person                                                   200

@@ -10,6 +10,7 @@ from app.http.endpoints import Answer, Call, Endpoint
 from app.http.headers import session_cookie
 from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
 from app.http.routes.console.administration import AdministrationPages, administration_endpoints
+from app.http.routes.console.audit import AuditPages, audit_page_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.flows import FlowPages, flow_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
@@ -20,6 +21,7 @@ from app.http.routes.console.subject import SubjectPages, subject_page_endpoints
 from app.http.routes.console.transactions import TransactionPages, transaction_page_endpoints
 from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
 from app.http.routes.console.verifications import VerificationListPages, verification_list_endpoints
+from app.http.routes.console.webhooks import WebhookPages, webhook_page_endpoints
 from app.web.places import places
 from schemas.people import PERMISSIONS_OF, Role
 from schemas.problems import Refused, Unauthenticated
@@ -63,6 +65,8 @@ def console_endpoints(console: Console) -> tuple[Endpoint, ...]:
         *administration_endpoints(AdministrationPages(console)),
         *subject_page_endpoints(SubjectPages(console)),
         *transaction_page_endpoints(TransactionPages(console)),
+        *webhook_page_endpoints(WebhookPages(console)),
+        *audit_page_endpoints(AuditPages(console)),
         *account_endpoints(AccountPages(console)),
         *search_endpoints(),
         *sign_in_page_endpoints(SignInPages()),
