@@ -1,4 +1,4 @@
-"""Present the movements of a verification as a strip: each movement in its order, with its frame (P16); pure."""
+"""Present the movements of a verification as a strip, each with its frame if there is one; pure (P16)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

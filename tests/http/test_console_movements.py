@@ -1,4 +1,4 @@
-"""The movements of a verification as a strip in the console: in their order, as far as they were made (P16)."""
+"""The movements of a verification as a strip in the console: in order, as far as they were made (P16)."""
 
 import re
 from typing import Any
@@ -20,14 +20,14 @@ TO_PLACE = {"To their left": "LEFT", "To their right": "RIGHT", "Up": "UP"}
 
 
 async def moved(front: Front, made: int) -> tuple[list[str], dict[str, Any]]:
-    """A doubtful verification whose person made some of the movements; what was asked, and what came of it."""
+    """The movements asked for and the doubtful verification of a person who made some of them."""
     page = await open_page(front, await publish_flow(await front.sign_in()), UNCERTAIN)
     await page.consent()
     await page.put("document")
     await page.ask("PUT", "/selfie", data=draw_image(), headers=CAMERA)
     asked = [(await draw(page))["movement"]]
-    for step in range(1, made + 1):
-        asked.append((await send(page, step, step)).json["movement"])
+    answers = [await send(page, step, step) for step in range(1, made + 1)]
+    asked += [one.json["movement"] for one in answers]
     await page.ask("POST", "/challenge/skip", json={})
     assert (await page.ask("POST", "/submit", json={})).status == 202
     await front.sending.settle()

@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from app.http.case_actions import Viewer
+from app.http.case_matches import found_by_verification
 from app.http.case_movements import strip_of
 from app.http.case_view import digits_hold, images_of, rows_of, scale_of, terms_of
 from app.http.console import ask
@@ -60,7 +61,7 @@ async def explained(
 
 async def _images(call: Call, records: Records, verification: Verification, viewer: Viewer) -> dict[str, Any]:
     if not viewer.may(Permission.EVIDENCE_READ):
-        return {"images": [], "looked": 0, "document": None, "faces": [], "strip": None}
+        return {"images": [], "looked": 0, "document": None, "faces": [], "strip": None, "found": ()}
     index = viewed_index(verification.verification_id, viewer.reviewer_id)
     views = await records.page(call.tenant_id, RecordKind.ACT, index, limit=MOST_VIEWS)
     images = images_of(verification, frozenset(view.body.decode() for view in views))
@@ -71,6 +72,9 @@ async def _images(call: Call, records: Records, verification: Verification, view
         "document": next((one for one in images if one.kind is EvidenceKind.IMAGE), None),
         "faces": [one for one in images if one.kind is not EvidenceKind.IMAGE],
         "strip": strip_of(verification, await _record(call, verification, EvidenceKind.LIVENESS_TRACE)),
+        "found": found_by_verification(
+            await _record(call, verification, EvidenceKind.SCREENING_RESULT) or ()
+        ),
     }
 
 
