@@ -43,25 +43,30 @@ class Site:
         ).encode()
 
     def draw_console(self, template: str, **values: Any) -> bytes:
-        """Return a page of the console; its `say` returns a text with names filled in. Values are escaped."""
+        """Return a page of the console; its `say` returns a text with names filled in. Values are escaped.
+
+        `script_texts` are those that scripts say.
+        """
         language = console_language()
 
         def say(key: str, **named: object) -> str:
             return language.texts[key].format(**{name: set_apart(value) for name, value in named.items()})
 
         page = self.templates.get_template(f"console/{template}")
-        return page.render(language=language, say=say, asset=self.assets.url, **values).encode()
+        said = {key: text for key, text in language.texts.items() if key.startswith("script")}
+        return page.render(
+            language=language, say=say, script_texts=said, asset=self.assets.url, **values
+        ).encode()
 
 
 @cache
 def site() -> Site:
     """Return the site; it is read once a process."""
-    every = {**languages(), "console": console_language()}
     texts = {
         f"texts-{name}.json": json.dumps(
             dict(language.texts), ensure_ascii=False, separators=(",", ":")
         ).encode()
-        for name, language in every.items()
+        for name, language in languages().items()
     }
     loader = PackageLoader("app.web")
     templates = Environment(

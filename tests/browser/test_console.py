@@ -1,5 +1,6 @@
 """The console's sign-in, enrolment, account and queue in a browser, by keyboard alone."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -193,6 +194,25 @@ async def test_too_many_tries_are_counted_down(shown: Show, service: Service) ->
     await expect(page.page.locator('[data-slot="problem"]')).to_contain_text("40 seconds")
     await expect(page.page.locator("form button")).to_contain_text("(3")
     assert await page.judge("console-sign-in-limited") == []
+
+
+async def test_sign_in_waits_for_its_script(shown: Show, service: Service) -> None:
+    page = await shown("about:blank", viewport=DESK)
+    asked, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await released.wait()
+        await route.continue_()
+
+    await page.page.route("**/assets/forms.*.js", hold)
+    await page.page.goto(service.url + QUEUE, wait_until="commit")
+    await asked.wait()
+    go = page.page.locator('[data-form="sign-in"] button')
+    await expect(go).to_be_disabled()
+    released.set()
+
+    await expect(go).to_be_enabled()
 
 
 async def test_a_reset_link_sets_a_password(shown: Show, service: Service) -> None:

@@ -19,6 +19,8 @@ from tests.journeys.service import Service, veristream_json
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CASES: Final = "/v1/control/review-cases"
+CASE_REQUESTS: Final = 10
+CASE_BYTES: Final = 60_000
 CANARY: Final = '<img src=x onerror="console.error(1)">'
 WIDE: Final = {"viewport": {"width": 1280, "height": 900}}
 
@@ -262,6 +264,16 @@ async def test_the_case_of_a_transaction_has_a_page(shown: Show, office: Office)
 
     await expect(page.page.locator(".facts")).to_contain_text(CANARY)
     assert await page.judge("case-transaction") == []
+
+
+async def test_a_case_is_small_beside_its_pictures(shown: Show, office: Office) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@small")
+    page = await shown("about:blank", **office.seen_by("REVIEWER"), **WIDE)
+
+    requests, size = await page.weigh(office.page_of(made))
+
+    assert requests <= CASE_REQUESTS
+    assert size <= CASE_BYTES
 
 
 async def test_a_case_is_read_without_scripts(shown: Show, office: Office) -> None:
