@@ -31,6 +31,7 @@ async def invite(service: Service, email: str, role: str = "REVIEWER", name: str
 async def enter_by_keyboard(page: Page, who: Invited) -> None:
     """Write address and password, and send them."""
     await expect(page.locator("[name=email]")).to_be_focused()
+    await page.wait_for_load_state()
     await page.keyboard.type(who.email)
     await page.keyboard.press("Tab")
     await page.keyboard.type(who.password)
@@ -41,6 +42,7 @@ async def enrol_by_keyboard(page: Page) -> pyotp.TOTP:
     """Enrol an authenticator, keep its recovery codes, and go on."""
     begin = page.locator('[data-action="begin"]')
     await expect(begin).to_be_visible()
+    await page.wait_for_load_state()
     await begin.focus()
     await page.keyboard.press("Enter")
     field = page.locator('[data-part="scan"] [name=code]')

@@ -77,6 +77,7 @@ async def test_what_somebody_else_changed_is_not_overwritten(shown: Show, servic
     await page.locator("[name=name]").fill("One")
     await page.keyboard.press("Enter")
     await expect(page.locator("h1")).to_have_text("One")
+    await page.wait_for_load_state()
     other = await watched.context.new_page()
     await other.goto(page.url)
     for one, name in ((other, "Two"), (page, "Three")):
