@@ -11,7 +11,7 @@ from playwright.async_api import Browser, async_playwright
 
 from tests.browser.fixtures import find_chromium
 from tests.browser.scenes import black, write_scene
-from tests.browser.shown import NO_CLICK_BEFORE_LOAD, WAIT_MS, Shown
+from tests.browser.shown import NO_CLICK_BEFORE_LOAD, WAIT_MS, Shown, until_scripted
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, running_service, veristream_json
 from tests.journeys.test_sessions import publish_flow
@@ -69,6 +69,8 @@ async def shown(service: Service, camera: Camera) -> AsyncIterator[Show]:
         one.watch()
         opened.append(one)
         await one.page.goto(address)
+        if options.get("java_script_enabled", True):
+            await until_scripted(one.page)
         return one
 
     yield show

@@ -24,12 +24,18 @@ style.replaceSync("html { pointer-events: none }");
 document.adoptedStyleSheets = [style];
 addEventListener("load", () => (document.adoptedStyleSheets = []), { once: true });
 """
-"""Makes every click wait until the page's scripts listen; before keys a test awaits `wait_for_load_state`."""
+"""Makes every click wait until the page's scripts listen; before keys a test awaits `until_scripted`."""
 
 ONE_AT_A_TIME: Final = "429 (Too Many Requests)"
 """A picture chosen while the last one is still being judged is sent again by itself (P10)."""
 
 RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+
+
+async def until_scripted(page: Page) -> None:
+    """Return once the scripts of a page listen, and what they hold back until then is enabled."""
+    await page.wait_for_load_state()
+    await expect(page.locator("[data-scripted]:disabled")).to_have_count(0)
 
 
 def screenshots() -> Path:

@@ -1,34 +1,31 @@
 """The console's sign-in, enrolment, account and queue in a browser, by keyboard alone."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Page, Route, ViewportSize, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.conftest import Show
-from tests.browser.console import QUEUE, Invited, enrol_by_keyboard, enter_by_keyboard, invite, open_cases
-from tests.browser.shown import Shown
+from tests.browser.console import (
+    DESK,
+    QUEUE,
+    Invited,
+    enrol_by_keyboard,
+    enrolled,
+    enter_by_keyboard,
+    invite,
+    open_cases,
+)
+from tests.browser.shown import until_scripted
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CANARY: Final = '<img src=x onerror="document.title=1">'
-DESK: Final = ViewportSize(width=1280, height=800)
 REFUSED: Final = ("401 (Unauthorized)", "422 (Unprocessable", "429 (Too Many")
-
-
-async def enrolled(shown: Show, service: Service, who: Invited, at: str = QUEUE) -> Shown:
-    """A browser in which a new member has signed in and enrolled, at a page."""
-    page = await shown(service.url + at, viewport=DESK)
-    await enter_by_keyboard(page.page, who)
-    await enrol_by_keyboard(page.page)
-    await page.page.locator("[name=kept]").check()
-    await page.page.keyboard.press("Enter")
-    await expect(page.page.locator(".bar")).to_be_visible()
-    await page.page.wait_for_load_state()
-    return page
 
 
 async def test_a_new_member_signs_in_enrols_and_signs_in_again_by_keyboard(
@@ -63,7 +60,7 @@ async def test_a_new_member_signs_in_enrols_and_signs_in_again_by_keyboard(
     await page.page.locator('main [data-action="sign-out"]').click()
     await enter_by_keyboard(page.page, who)
     await expect(page.page.locator("[name=code]")).to_be_visible()
-    await page.page.wait_for_load_state()
+    await until_scripted(page.page)
     wrong += await page.judge("console-factor")
     await page.page.locator("[name=code]").fill(device.at(0))  # of long ago, on however busy a machine
     await page.page.keyboard.press("Enter")
@@ -199,6 +196,28 @@ async def test_too_many_tries_are_counted_down(shown: Show, service: Service) ->
     await expect(page.page.locator('[data-slot="problem"]')).to_contain_text("40000 seconds")
     await expect(page.page.locator("form button")).to_contain_text("(39")
     assert await page.judge("console-sign-in-limited") == []
+
+
+async def test_sign_in_waits_for_the_texts_and_works_without_them(shown: Show, service: Service) -> None:
+    page = await shown("about:blank", viewport=DESK)
+    page.expected = ("net::ERR_FAILED",)
+    asked, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await released.wait()
+        await route.abort()
+
+    await page.page.route("**/texts-console.*", hold)
+    await page.page.goto(service.url + QUEUE)
+    await asked.wait()
+    go = page.page.locator('[data-form="sign-in"] button')
+    await expect(go).to_be_disabled()
+    released.set()
+    await expect(go).to_be_enabled()
+    await enter_by_keyboard(page.page, await invite(service, "wordless@acme.example"))
+
+    await expect(page.page.locator('[data-action="begin"]')).to_be_enabled()
 
 
 async def test_a_reset_link_sets_a_password(shown: Show, service: Service) -> None:
