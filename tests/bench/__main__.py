@@ -1,4 +1,4 @@
-"""Prints how each benchmark is started: the `--help` of all, in one process that imports what they share once."""
+"""Prints how each benchmark is started: the `--help` of all, in one process that imports once."""
 
 import runpy
 import sys

@@ -18,7 +18,7 @@ PORTS: Final = range(15_000, 32_000)
 """Below the range the system hands to clients."""
 
 SHARES: Final = 8
-"""Each of the processes of a test run takes ports of its own share: one that is free may be taken any moment."""
+"""Each process of a test run takes ports of its own share: one that is free may be taken any moment."""
 
 START_S: Final = 300.0
 """How long a start may take on a busy machine; a few seconds are usual."""
