@@ -171,6 +171,7 @@ async def test_a_picture_cut_off_is_sent_again_by_itself(shown: Show, open_sessi
     page = await shown((await open_session("sim:approved@cut"))["url"], allowed=False)
     page.expected = ("ERR_", "503", "502")
     tries: list[int] = []
+    seen = asyncio.Event()
 
     async def fail(route: Route) -> None:
         tries.append(1)
@@ -182,6 +183,7 @@ async def test_a_picture_cut_off_is_sent_again_by_itself(shown: Show, open_sessi
             case 3:
                 await route.fulfill(status=502, content_type="text/html", body="<h1>Bad gateway</h1>")
             case _:
+                await seen.wait()
                 await route.continue_()
 
     await page.press("agree")
@@ -190,6 +192,7 @@ async def test_a_picture_cut_off_is_sent_again_by_itself(shown: Show, open_sessi
     banner = page.page.locator('[data-slot="banner"]')
     await expect(banner).to_be_visible()
     wrong = await page.judge("offline", widths=(320,))
+    seen.set()
 
     await expect(page.page.locator('[data-action="use"]:visible')).to_be_visible()
     await expect(banner).to_be_hidden()
@@ -289,4 +292,4 @@ async def test_names_of_markup_are_shown_as_text(shown: Show, open_session: Open
     await page.on_screen("blocked")
 
     assert (await page.page.locator("img[src=x]").count(), wrong) == (0, False)
-    assert await page.page.title() == "The camera cannot be used"
+    await expect(page.page).to_have_title("The camera cannot be used")
