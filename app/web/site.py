@@ -3,12 +3,25 @@
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
+from unicodedata import bidirectional
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from app.web.assets import AssetLibrary, load_assets
 from app.web.texts import console_language, languages
+
+_TURNING: Final = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+"""Characters that change the direction of what follows them, to be left out."""
+
+
+def set_apart(value: object) -> object:
+    """Return a value for the middle of a sentence, whose order its letters and marks must not change."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    text = value.translate(_TURNING)
+    from_the_right = any(bidirectional(letter) in {"R", "AL"} for letter in text)
+    return f"\u2068{text}\u2069" if from_the_right else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,7 @@ class Site:
         language = console_language()
 
         def say(key: str, **named: object) -> str:
-            return language.texts[key].format(**named)
+            return language.texts[key].format(**{name: set_apart(value) for name, value in named.items()})
 
         page = self.templates.get_template(f"console/{template}")
         said = {key: text for key, text in language.texts.items() if key.startswith("script")}
