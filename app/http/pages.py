@@ -1,10 +1,12 @@
 """Answer with a page for people: its headers, and problems as pages (P2, P4)."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
+from app.http.endpoints import Answer, Endpoint, Handler
 from app.http.headers import wanted
 from app.http.problem_texts import TEXT_OF
 from app.web.site import site
@@ -32,6 +34,28 @@ CAMERA_HEADERS: Final = {
     "Permissions-Policy": "camera=(self), microphone=(), geolocation=(), display-capture=()",
 }
 """Of the page that takes pictures."""
+
+
+def page_endpoint(
+    path: str,
+    handler: Handler,
+    summary: str,
+    path_forms: Mapping[str, str] | None = None,
+    *,
+    family: str = "Pages",
+    media_type: str = HTML,
+) -> Endpoint:
+    """Return the route of a page, or of a file a page needs, which the interface does not describe."""
+    return Endpoint(
+        method="GET",
+        path=path,
+        handler=handler,
+        summary=summary,
+        family=family,
+        answers={HTTPStatus.OK: Answer("The page.", media_type=media_type)},
+        path_forms=path_forms or {},
+        described=False,
+    )
 
 
 def is_for_people(request: web.Request) -> bool:

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyotp
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, ViewportSize, expect
 
+from tests.browser.conftest import Show
+from tests.browser.shown import Shown
 from tests.journeys.service import Service, small_request, veristream_json
 
 QUEUE: Final = "/console/review-cases?livemode=false"
+DESK: Final = ViewportSize(width=1280, height=800)
 REVIEW: Final = "sim:review:FACE_MATCH_UNCERTAIN"
 
 
@@ -34,13 +37,14 @@ async def enter_by_keyboard(page: Page, who: Invited) -> None:
     await page.keyboard.type(who.email)
     await page.keyboard.press("Tab")
     await page.keyboard.type(who.password)
+    await expect(page.locator('[data-form="sign-in"] button')).to_be_enabled()  # its script has begun
     await page.keyboard.press("Enter")
 
 
 async def enrol_by_keyboard(page: Page) -> pyotp.TOTP:
     """Enrol an authenticator, keep its recovery codes, and go on."""
     begin = page.locator('[data-action="begin"]')
-    await expect(begin).to_be_visible()
+    await expect(begin).to_be_enabled()
     await begin.focus()
     await page.keyboard.press("Enter")
     field = page.locator('[data-part="scan"] [name=code]')
@@ -50,6 +54,18 @@ async def enrol_by_keyboard(page: Page) -> pyotp.TOTP:
     await page.keyboard.press("Enter")
     await expect(page.locator('[data-part="codes"]')).to_be_visible()
     return device
+
+
+async def enrolled(shown: Show, service: Service, who: Invited, at: str = QUEUE) -> Shown:
+    """A browser in which a new member has signed in and enrolled, at a page whose scripts have begun."""
+    page = await shown(service.url + at, viewport=DESK)
+    await enter_by_keyboard(page.page, who)
+    await enrol_by_keyboard(page.page)
+    await page.page.locator("[name=kept]").check()
+    await page.page.keyboard.press("Enter")
+    await expect(page.page.locator(".bar")).to_be_visible()
+    await page.page.wait_for_load_state()
+    return page
 
 
 async def open_cases(service: Service, *subjects: str) -> list[str]:

@@ -5,29 +5,25 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Page, Route, ViewportSize, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.conftest import Show
-from tests.browser.console import QUEUE, Invited, enrol_by_keyboard, enter_by_keyboard, invite, open_cases
-from tests.browser.shown import Shown
+from tests.browser.console import (
+    DESK,
+    QUEUE,
+    Invited,
+    enrol_by_keyboard,
+    enrolled,
+    enter_by_keyboard,
+    invite,
+    open_cases,
+)
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CANARY: Final = '<img src=x onerror="document.title=1">'
-DESK: Final = ViewportSize(width=1280, height=800)
 REFUSED: Final = ("401 (Unauthorized)", "422 (Unprocessable", "429 (Too Many")
-
-
-async def enrolled(shown: Show, service: Service, who: Invited, at: str = QUEUE) -> Shown:
-    """A browser in which a new member has signed in and enrolled, at a page."""
-    page = await shown(service.url + at, viewport=DESK)
-    await enter_by_keyboard(page.page, who)
-    await enrol_by_keyboard(page.page)
-    await page.page.locator("[name=kept]").check()
-    await page.page.keyboard.press("Enter")
-    await expect(page.page.locator(".bar")).to_be_visible()
-    return page
 
 
 async def test_a_new_member_signs_in_enrols_and_signs_in_again_by_keyboard(

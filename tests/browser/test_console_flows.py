@@ -4,17 +4,15 @@ import re
 from typing import Final
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import expect
 
 from tests.browser.conftest import Open, Show
-from tests.browser.console import invite
-from tests.browser.test_console import enrolled
+from tests.browser.console import DESK, enrolled, invite
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CANARY: Final = '<img src=x onerror="document.title=1">'
-DESK: Final = ViewportSize(width=1280, height=800)
 
 
 async def test_a_flow_is_made_published_changed_copied_and_archived(shown: Show, service: Service) -> None:

@@ -2,7 +2,7 @@
 
 import { bodyOf, choose, neighbour, pageOf } from "./decision.js";
 import { isShortcut, localise } from "./console.js";
-import { heard } from "./control.js";
+import { enable, heard } from "./control.js";
 import { fetchWhenSeen, enlarge, lightUp } from "./looking.js";
 import { arrive, forget, keep, leave, restore } from "./draft.js";
 
@@ -111,7 +111,7 @@ async function reveal(path) {
 
 /** Make the parts work that are new. */
 function begin() {
-  for (const one of place.querySelectorAll("[data-scripted]")) one.removeAttribute("hidden");
+  enable(place);
   const form = place.querySelector("form[data-draft]");
   if (form instanceof HTMLFormElement) {
     restore(draft, form);

@@ -1,7 +1,7 @@
 /** The editor of a flow: documents by country, sent as the body of one route. */
 
-import { freshKey, refused } from "./acts.js";
-import { call, Problem } from "./control.js";
+import { refused } from "./acts.js";
+import { call, freshKey, Problem } from "./control.js";
 import { leave } from "./draft.js";
 import { slot } from "./forms.js";
 import { say } from "./words.js";
