@@ -14,7 +14,6 @@ from app.http.presented_transactions import PresentedTransactions
 from app.http.presenters import Presenter
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
 from schemas.base import Frozen, Timestamp
-from schemas.dispositions import Disposition
 from schemas.ids import EvidenceId, SubjectId, TenantId, derive_id
 from schemas.name_screenings import NameScreening
 from schemas.problems import NotFound
@@ -24,15 +23,13 @@ from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.verifications import StoredVerification, Verification
 from schemas.wallets import WalletAssessment
 from streams.audit.rows import write_row
-from streams.dispositions.records import Hashes, by_subject_key
-from streams.dispositions.records import shown as shown_disposition
 from streams.name_screenings.records import shown as shown_screening
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.queries import transactions_of
 from streams.transactions.velocity import open_history
-from streams.verification.records import Index, by_mode, by_subject, folded
+from streams.verification.records import by_mode, by_subject, folded
 from streams.wallets.handler import shown_assessment
 
 PAGE: Final = 50
@@ -158,12 +155,6 @@ LISTED: Final = {
             stores, tenant_id, StoredHistory.from_bytes(record.body)
         ),
     ),
-    RecordKind.DISPOSITION: ListedKind(
-        "dispositions",
-        "disposition",
-        Disposition,
-        lambda stores, tenant_id, record: shown_disposition(stores.vault, tenant_id, record.body),
-    ),
 }
 """What a subject's export holds beside verifications, transactions and sessions."""
 
@@ -176,7 +167,6 @@ class SubjectExport:
     tenant_id: TenantId
     subject_id: SubjectId
     modes: Sequence[bool]
-    hashes: Hashes
 
     async def require_known(self) -> None:
         """Raise `NotFound` unless something is stored of the subject."""
@@ -263,15 +253,8 @@ class SubjectExport:
     async def _listed_records(self) -> AsyncIterator[Record]:
         for kind in LISTED:
             for livemode in self.modes:
-                async for record in self._records(kind, self._index(kind, livemode=livemode)):
+                async for record in self._records(kind, by_subject(livemode, self.subject_id)):
                     yield record
-
-    def _index(self, kind: RecordKind, *, livemode: bool) -> Index:
-        """Return under what the subject's records of a kind are listed."""
-        if kind is RecordKind.DISPOSITION:
-            key = self.hashes.subject_key(self.tenant_id, self.subject_id, livemode=livemode)
-            return by_subject_key(key)
-        return by_subject(livemode, self.subject_id)
 
     async def _transactions(self) -> AsyncIterator[Record]:
         for livemode in self.modes:

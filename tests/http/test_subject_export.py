@@ -11,8 +11,7 @@ from app.http.subject_export import PAGE, SubjectExport
 from schemas.ids import SubjectId
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
-from tests.http.support import HASHES, PATH, Front, Response, build_body
-from tests.http.test_dispositions import NOTE, judged
+from tests.http.support import PATH, Front, Response, build_body
 from tests.http.test_transaction_history import past, send
 from tests.http.test_transactions import payment, screen
 
@@ -105,19 +104,6 @@ async def test_it_has_the_subjects_screenings_wallets_and_imported_transactions(
     assert [one["reference"] for one in files_in("historic-transactions/")] == [f"old-{ADA}"]
 
 
-async def test_it_has_the_dispositions_about_the_subject_with_their_notes(front: Front) -> None:
-    person = await front.sign_in(Role.REVIEWER)
-    own, _ = [await judged(person, subject_id=subject) for subject in (ADA, BEN)]
-    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
-    names = [name for name in archive.namelist() if name.startswith("dispositions/")]
-
-    assert [json.loads(archive.read(name)) for name in names] == [own]
-    assert own["note"] == NOTE
-    await front.stores.vault.destroy(ACME, SubjectId(ADA))
-    erased = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
-    assert "note" not in json.loads(erased.read(names[0]))
-
-
 async def test_every_file_has_a_schema(front: Front) -> None:
     await verify(front, ADA)
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
@@ -130,7 +116,6 @@ async def test_every_file_has_a_schema(front: Front) -> None:
         "name_screening",
         "wallet_assessment",
         "historic_transaction",
-        "disposition",
         "session",
         "audit_event",
     }
@@ -195,7 +180,7 @@ async def test_one_image_at_a_time_is_in_memory(front: Front) -> None:
     """No piece that leaves is larger than the largest file of the ZIP and its heads."""
     for _ in range(3):
         await verify(front, ADA)
-    export = SubjectExport(front.stores, ACME, SubjectId(ADA), (True, False), HASHES)
+    export = SubjectExport(front.stores, ACME, SubjectId(ADA), (True, False))
     chunks = [chunk async for chunk in export.chunks((await front.sign_in()).session.created_at)]
     archive = zipfile.ZipFile(io.BytesIO(b"".join(chunks)))
     largest = max(info.compress_size for info in archive.infolist())
