@@ -27,8 +27,8 @@ from streams.name_screenings.records import shown as shown_screening
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
+from streams.transactions.opening import open_history
 from streams.transactions.queries import transactions_of
-from streams.transactions.velocity import open_history
 from streams.verification.records import by_mode, by_subject, folded
 from streams.wallets.handler import shown_assessment
 
