@@ -8,7 +8,7 @@ import pyotp
 from playwright.async_api import Locator, Page, ViewportSize, expect
 
 from tests.browser.conftest import Show
-from tests.browser.shown import Shown
+from tests.browser.shown import Shown, until_scripted
 from tests.journeys.service import Service, small_request, veristream_json
 
 QUEUE: Final = "/console/review-cases?livemode=false"
@@ -55,10 +55,10 @@ async def tab_to(page: Page, target: Locator) -> None:
 async def enter_by_keyboard(page: Page, who: Invited) -> None:
     """Write address and password, and send them."""
     await expect(page.locator("[name=email]")).to_be_focused()
+    await until_scripted(page)
     await page.keyboard.type(who.email)
     await page.keyboard.press("Tab")
     await page.keyboard.type(who.password)
-    await expect(page.locator('[data-form="sign-in"] button')).to_be_enabled()  # its script has begun
     await page.keyboard.press("Enter")
 
 
@@ -85,7 +85,7 @@ async def enrolled(shown: Show, service: Service, who: Invited, at: str = QUEUE)
     await page.page.locator("[name=kept]").check()
     await page.page.keyboard.press("Enter")
     await expect(page.page.locator(".bar")).to_be_visible()
-    await page.page.wait_for_load_state()
+    await until_scripted(page.page)
     return page
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.async_api import Error, expect
+from playwright.async_api import Error, Route, expect
 
 from app.web.texts import CODES, languages
 from tests.browser.conftest import Open, Show
@@ -90,6 +90,20 @@ async def test_without_scripts_the_page_says_what_it_needs(shown: Show, service:
     page = await shown(f"{service.url}/verify#x", java_script_enabled=False)
 
     await expect(page.page.locator("noscript p")).to_contain_text("This page needs JavaScript")
+
+
+async def test_a_browser_too_old_for_the_scripts_is_said_to_be(shown: Show, service: Service) -> None:
+    page = await shown("about:blank")
+
+    async def unreadable(route: Route) -> None:
+        await route.fulfill(content_type="text/javascript", body="class Old { #words of the future }")
+
+    await page.page.route("**/assets/capture.*.js", unreadable)
+    await page.page.goto(f"{service.url}/verify#x")
+
+    await expect(page.page.locator(".late")).to_be_visible()
+    assert [fault.split(":")[0] for fault in page.faults] == ["script"]
+    page.faults.clear()
 
 
 async def test_a_problem_is_a_page_for_people(shown: Show, service: Service) -> None:
