@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -15,6 +15,9 @@ from tests.browser.shown import NO_CLICK_BEFORE_LOAD, WAIT_MS, Shown, until_scri
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, running_service, veristream_json
 from tests.journeys.test_sessions import publish_flow
+
+PLAIN_HOST: Final = "phone.example"
+"""Leads to the service too; to the browser it is an insecure origin, as any name on plain http is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ async def camera(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Came
     arguments = [
         "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-video-capture={scene}",
+        f"--host-resolver-rules=MAP {PLAIN_HOST} 127.0.0.1",
         "--no-sandbox",
     ]
     async with async_playwright() as playwright:

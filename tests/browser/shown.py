@@ -73,6 +73,26 @@ class Shown:
         if message.type == "error" and not any(one in message.text for one in expected):
             self.faults.append(f"console: {message.text}")
 
+    async def weigh(self, address: str) -> tuple[int, int]:
+        """Open a page; its requests and the bytes on the wire, without pictures of evidence."""
+        wire = await self.context.new_cdp_session(self.page)
+        asked: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+
+        def ask(event: dict[str, Any]) -> None:
+            asked[event["requestId"]] = event["request"]["url"]
+
+        def finish(event: dict[str, Any]) -> None:
+            sizes[event["requestId"]] = int(event["encodedDataLength"])
+
+        wire.on("Network.requestWillBeSent", ask)
+        wire.on("Network.loadingFinished", finish)
+        await wire.send("Network.enable")
+        await self.page.goto(address, wait_until="networkidle")
+        own = {one for one, url in asked.items() if url.startswith("http") and "/evidence/" not in url}
+        sent = [sizes[one] for one in own if sizes[one] > 0]  # nothing: out of the browser's cache
+        return len(sent), sum(sent)
+
     async def on_screen(self, name: str) -> None:
         """Wait until a screen of the capture page is shown."""
         await expect(self.page.locator(f'[data-screen="{name}"]')).to_be_visible()

@@ -1,7 +1,7 @@
 /** Sign-in with e-mail address and password, and a new password by a link that was given out once. */
 
 import { sending, slot } from "./forms.js";
-import { loaded, say } from "./words.js";
+import { say } from "./words.js";
 
 const onward = document.body.dataset.onward ?? "/console";
 const enter = document.querySelector('[data-form="sign-in"]');
@@ -16,10 +16,8 @@ if (reset instanceof HTMLFormElement) {
   const token = decodeURIComponent(location.hash.slice(1));
   history.replaceState(null, "", location.pathname);
   if (token === "") {
-    loaded.then(() => {
-      slot("problem", reset).textContent = say("reset.no_token");
-      slot("problem", reset).hidden = false;
-    });
+    slot("problem", reset).textContent = say("script.no_token");
+    slot("problem", reset).hidden = false;
   }
   sending(reset, ({ new_password }) => ["POST", "/v1/control/password/reset", { token, new_password }], () => {
     reset.hidden = true;

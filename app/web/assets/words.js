@@ -1,12 +1,7 @@
-/** The texts of the console, from the file that the server uses too. */
+/** The texts that scripts say; the page carries them. */
 
 /** @type {Record<string, string>} */
-let texts = {};
-
-/** Resolves when the texts are there; when they cannot be had, their keys stand for them and the page works. */
-export const loaded = fetch(document.body.dataset.texts ?? "")
-  .then((answer) => answer.json())
-  .then((found) => void (texts = found), () => {});
+const texts = JSON.parse(document.body.dataset.words ?? "{}");
 
 /** Return a text with its names filled in. @param {string} key @param {Record<string, string | number>} [named] */
 export function say(key, named = {}) {
