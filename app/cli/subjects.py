@@ -100,8 +100,8 @@ async def export(settings: Settings, tenant: str, subject: str, destination: Pat
         raise CannotStart(f"no subject can be named {subject!r}")
     async with open_existing(settings) as deployment:
         tenant_id, subject_id = await known_tenant(deployment, tenant), SubjectId(subject)
-        hashes = KeyedHashes(deployment.root_key.derive(Purpose.TRANSACTION_HASHES))
-        made = SubjectExport(deployment.stores, tenant_id, subject_id, (True, False), hashes)
+        hashes = KeyedHashes(deployment.keys.derive(Purpose.TRANSACTION_HASHES))
+        made = SubjectExport(deployment.stores, hashes, tenant_id, subject_id, (True, False))
         try:
             await made.require_known()
             if await asyncio.to_thread(destination.exists):

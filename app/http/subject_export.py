@@ -1,36 +1,32 @@
 """All that is stored of one subject as a ZIP, made piece by piece: one document or image at a time."""
 
+import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from typing_extensions import Buffer, override
+
+from app.http.exported_kinds import LISTED, index_of
 from app.http.presented_transactions import PresentedTransactions
 from app.http.presenters import Presenter
-from app.http.streamed_zip import StreamedZip
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
 from schemas.base import Frozen, Timestamp
-from schemas.dispositions import Disposition
 from schemas.ids import EvidenceId, SubjectId, TenantId, derive_id
-from schemas.name_screenings import NameScreening
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.transaction_decisions import StoredTransaction, TransactionDetail
-from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.verifications import StoredVerification, Verification
-from schemas.wallets import WalletAssessment
 from streams.audit.rows import write_row
-from streams.dispositions.records import Hashes, by_subject_key
-from streams.dispositions.records import shown as shown_disposition
-from streams.name_screenings.records import shown as shown_screening
+from streams.dispositions.records import Hashes
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.queries import transactions_of
-from streams.transactions.velocity import open_history
-from streams.verification.records import Index, by_mode, by_subject, folded
-from streams.wallets.handler import shown_assessment
+from streams.verification.records import by_mode, by_subject, folded
 
 PAGE: Final = 50
 """Records, or audit rows, read at a time."""
@@ -63,52 +59,65 @@ class ExportManifest(Frozen):
     left_out: tuple[LeftOut, ...]
 
 
+class _Unseekable(io.RawIOBase):
+    """Takes what a ZIP is made of and gives it away in pieces."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+
+    @override
+    def write(self, data: Buffer) -> int:
+        taken = bytes(data)
+        self._waiting += taken
+        return len(taken)
+
+    def take(self) -> bytes:
+        """Return what came since the last time."""
+        taken = bytes(self._waiting)
+        self._waiting.clear()
+        return taken
+
+
 @dataclass(slots=True)
-class _Archive(StreamedZip):
-    """A ZIP of one subject on its way out."""
+class _Archive:
+    """A ZIP on its way out."""
 
+    at: datetime
+    files: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    _sink: _Unseekable = field(default_factory=_Unseekable)
+    _zip: ZipFile = field(init=False)
 
+    def __post_init__(self) -> None:
+        """Begin the ZIP; nothing of it is read again, so it may be of any size."""
+        self._zip = ZipFile(self._sink, "w", allowZip64=True)
 
-class ListedKind(NamedTuple):
-    """A kind of record that is listed by subject, and how one is shown."""
+    def add(self, name: str, content: bytes) -> bytes:
+        """Add a file; returns what can be sent."""
+        with self._zip.open(self.entry(name), "w") as file:
+            file.write(content)
+        return self._sink.take()
 
-    folder: str
-    name: str
-    """In `schema.json`."""
-    model: type[Frozen]
-    shown: Callable[[Stores, TenantId, Record], Awaitable[Frozen]]
+    def entry(self, name: str) -> ZipInfo:
+        """Return the head of a file; images are compressed already."""
+        self.files.append(name)
+        info = ZipInfo(name, self.at.timetuple()[:6])
+        info.compress_type = ZIP_DEFLATED if name.endswith(("json", "jsonl")) else ZIP_STORED
+        info.external_attr = 0o600 << 16
+        return info
 
+    async def add_lines(self, name: str, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Add a file of lines as they come."""
+        with self._zip.open(self.entry(name), "w", force_zip64=True) as file:
+            async for line in lines:
+                file.write(line + b"\n")
+                yield self._sink.take()
+        yield self._sink.take()
 
-LISTED: Final = {
-    RecordKind.NAME_SCREENING: ListedKind(
-        "name-screenings",
-        "name_screening",
-        NameScreening,
-        lambda stores, tenant_id, record: shown_screening(stores.vault, tenant_id, record.body),
-    ),
-    RecordKind.WALLET_ASSESSMENT: ListedKind(
-        "wallet-assessments",
-        "wallet_assessment",
-        WalletAssessment,
-        lambda stores, _, record: shown_assessment(stores.vault, record),
-    ),
-    RecordKind.HISTORIC_TRANSACTION: ListedKind(
-        "historic-transactions",
-        "historic_transaction",
-        HistoricTransaction,
-        lambda stores, tenant_id, record: open_history(
-            stores, tenant_id, StoredHistory.from_bytes(record.body)
-        ),
-    ),
-    RecordKind.DISPOSITION: ListedKind(
-        "dispositions",
-        "disposition",
-        Disposition,
-        lambda stores, tenant_id, record: shown_disposition(stores.vault, tenant_id, record.body),
-    ),
-}
-"""What a subject's export holds beside verifications, transactions and sessions."""
+    def close(self) -> bytes:
+        """End the ZIP; returns the rest of it."""
+        self._zip.close()
+        return self._sink.take()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +125,10 @@ class SubjectExport:
     """Exports what is stored of a subject, in the modes that the caller sees."""
 
     stores: Stores
+    hashes: Hashes
     tenant_id: TenantId
     subject_id: SubjectId
     modes: Sequence[bool]
-    hashes: Hashes
 
     async def require_known(self) -> None:
         """Raise `NotFound` unless something is stored of the subject."""
@@ -206,15 +215,9 @@ class SubjectExport:
     async def _listed_records(self) -> AsyncIterator[Record]:
         for kind in LISTED:
             for livemode in self.modes:
-                async for record in self._records(kind, self._index(kind, livemode=livemode)):
+                index = index_of(kind, self.hashes, self.tenant_id, self.subject_id, livemode=livemode)
+                async for record in self._records(kind, index):
                     yield record
-
-    def _index(self, kind: RecordKind, *, livemode: bool) -> Index:
-        """Return under what the subject's records of a kind are listed."""
-        if kind is RecordKind.DISPOSITION:
-            key = self.hashes.subject_key(self.tenant_id, self.subject_id, livemode=livemode)
-            return by_subject_key(key)
-        return by_subject(livemode, self.subject_id)
 
     async def _transactions(self) -> AsyncIterator[Record]:
         for livemode in self.modes:

@@ -36,8 +36,9 @@ class SubjectExportRoutes:
     async def export(self, call: Call) -> web.StreamResponse:
         """Stream the ZIP, audited first; a store that fails midway cuts the answer short, visibly."""
         subject_id = SubjectId(call.path_value("subject_id"))
-        hashes = self.ports.dispositions.hashes
-        export = SubjectExport(self.ports.stores, call.tenant_id, subject_id, modes(call), hashes)
+        ports = self.ports
+        hashes = ports.dispositions.hashes
+        export = SubjectExport(ports.stores, hashes, call.tenant_id, subject_id, modes(call))
         await export.require_known()
         reads = call.request.method != "HEAD"
         if reads:
