@@ -1,7 +1,6 @@
 """Texts as long as fields take, without a place to break, on every page of the console in a browser."""
 
 import pytest
-from playwright.async_api import SetCookieParam
 
 from tests.browser.conftest import Camera
 from tests.browser.shown import Shown
@@ -14,8 +13,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_no_page_scrolls_sideways_or_runs_what_was_written(camera: Camera) -> None:
     async with open_hostile() as one:
         context = await camera.browser.new_context(reduced_motion="reduce")
-        cookie = SetCookieParam(name=COOKIE, value=one.owner.cookie, domain="127.0.0.1", path="/")
-        await context.add_cookies([cookie])
+        await context.add_cookies(
+            [{"name": COOKIE, "value": one.owner.cookie, "domain": "127.0.0.1", "path": "/"}]
+        )
         watched = Shown(await context.new_page(), context, one.front.url)
         watched.watch()
         wide = []
