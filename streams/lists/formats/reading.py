@@ -45,7 +45,7 @@ class Reading:
         """Yield the entry of each row; a row that cannot be read is counted, None is no entry.
 
         Raises:
-            FormatUnreadable: There are no rows to be told apart.
+            FormatUnreadable: A field has no end (`reading_csv`).
         """
         with reading_csv():
             yield from self._converted(rows, convert)
