@@ -28,11 +28,19 @@ async def listed(
     records: Records, tenant_id: TenantId, kind: RecordKind, index: Index
 ) -> AsyncIterator[Record]:
     """Yield the transactions, decided or imported, that are listed under the index, the newest first."""
+    async for page in listed_pages(records, tenant_id, kind, index):
+        for record in page:
+            yield record
+
+
+async def listed_pages(
+    records: Records, tenant_id: TenantId, kind: RecordKind, index: Index
+) -> AsyncIterator[Sequence[Record]]:
+    """Yield what `listed` does, page by page."""
     before = None
     page: Sequence[Record]
     while page := await records.page(tenant_id, kind, index, limit=PAGE, before=before):
-        for record in page:
-            yield record
+        yield page
         if len(page) < PAGE:
             return
         before = Position(page[-1].created_at, page[-1].id)

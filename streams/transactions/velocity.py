@@ -1,8 +1,10 @@
 """The velocity row of a subject: from the table, or rebuilt from the stored transactions after a miss."""
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Final
 
 from schemas.ids import SubjectId, TenantId
@@ -15,7 +17,7 @@ from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.opening import open_transaction
-from streams.transactions.queries import listed
+from streams.transactions.queries import listed_pages
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
 from streams.verification.records import Index, by_subject
 
@@ -23,6 +25,9 @@ REBUILT_FROM: Final = timedelta(days=92)
 """How far back a rebuilt row reads: the longest window, and the most a transaction may arrive late."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+_Counted = tuple[datetime, str, VelocityEvent]
+"""When a transaction was accepted, its id, and how features see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +72,29 @@ async def rebuilt_row(
     stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, index: Index, now: datetime
 ) -> VelocityRow:
     """Return the row of a key from the transactions, decided and imported, that are listed under it."""
-    found = list[Record]()
+    found = list[_Counted]()
     for kind in (RecordKind.TRANSACTION, RecordKind.HISTORIC_TRANSACTION):
-        async for record in listed(stores.records, tenant_id, kind, index):
-            if record.created_at < now - REBUILT_FROM:
+        async for page in listed_pages(stores.records, tenant_id, kind, index):
+            recent = [record for record in page if record.created_at >= now - REBUILT_FROM]
+            opened = await asyncio.gather(*(_counted(stores, hashes, tenant_id, one) for one in recent))
+            found += [one for one in opened if one is not None]
+            if len(recent) < len(page):
                 break
-            found.append(record)
     row = VelocityRow()
-    for record in sorted(found, key=lambda one: (one.created_at, one.id)):
-        try:
-            opened = await open_transaction(stores, tenant_id, record)
-        except Erased:
-            continue
-        velocity_row.add(row, record.id, event_of(hashes, tenant_id, opened.request, opened.outcome))
+    for _, about, event in sorted(found, key=itemgetter(0, 1)):
+        velocity_row.add(row, about, event)
     return row
+
+
+async def _counted(
+    stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, record: Record
+) -> _Counted | None:
+    """Return a stored transaction as features count it; None: its subject was erased."""
+    try:
+        opened = await open_transaction(stores, tenant_id, record)
+    except Erased:
+        return None
+    return record.created_at, record.id, event_of(hashes, tenant_id, opened.request, opened.outcome)
 
 
 def event_of(

@@ -165,6 +165,29 @@ def test_the_date_of_a_list_is_its_publishers(form: str) -> None:
     assert reading.source_date.isoformat() == "2026-03-09"
 
 
+@pytest.mark.parametrize(
+    ("form", "date", "other"),
+    [
+        ("ofac advanced", "<Day>9</Day></DateOfIssue>", "<Day>9identifiers</Day></DateOfIssue>"),
+        ("ofac advanced", "<Day>9</Day></DateOfIssue>", f"<Day>{'9' * 5_000}</Day></DateOfIssue>"),
+        ("un", "<LISTED_ON>2026-03-09</LISTED_ON>", "<LISTED_ON>in spring</LISTED_ON>"),
+        ("eu", 'generationDate="2026-03-09T', 'generationDate="2026-13-09T'),
+        ("uk", "09-Mar-2026", "09-Mar-26"),
+    ],
+)
+def test_a_list_whose_date_is_none_is_read_without_it(form: str, date: str, other: str) -> None:
+    (entry,), reading = read(PUBLISHED[form].replace(date, other))
+
+    assert (entry.entity_id, reading.source_date, reading.failed) == ("36", None, 0)
+
+
+@pytest.mark.parametrize("form", ["ofac advanced", "eu"])
+def test_an_entry_whose_birth_date_is_none_is_read_without_it(form: str) -> None:
+    (entry,), _ = read(PUBLISHED[form].replace("<Year>1970", "<Year>no").replace('year="1970"', 'year="no"'))
+
+    assert (entry.entity_id, entry.birth_dates) == ("36", ())
+
+
 def test_ofac_csv_has_aliases_and_addresses_in_files_of_their_own() -> None:
     files = (BytesIO(text.encode()) for text in (OFAC_CSV, OFAC_CSV_ALIASES, OFAC_CSV_ADDRESSES))
     (entry,) = ofac_csv.read(*files).entries
@@ -220,7 +243,14 @@ def test_half_a_file_is_refused(form: str, share: float) -> None:
         "<export>" + "<a>" * 200 + "</a>" * 200 + "</export>",
         b"\xff\xfe<\x00e\x00x\x00",
         b"\x00\x01\x02",
+        UK.replace("36,", '"36,', 1) + "x" * 200_000,
+        UK.partition("\n")[2].replace("Unique ID", '"Unique ID' + "x" * 200_000),
+        OFAC_CSV.replace("36,", '"36,', 1) + "x" * 200_000,
+        OFAC_CSV.replace("\x1a", '"' + "x" * 200_000),
+        SIMPLE_CSV.replace('"id"', '"id' + "x" * 200_000),
+        SIMPLE_CSV.replace('"36"', '"36') + "x" * 200_000,
     ],
+    ids=lambda text: f"{len(text)} long",
 )
 def test_another_document_is_refused(text: str | bytes) -> None:
     with pytest.raises(FormatUnreadable):

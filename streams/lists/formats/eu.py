@@ -5,7 +5,7 @@ from typing import BinaryIO, Final
 from xml.etree.ElementTree import Element
 
 from schemas.lists import EntityKind, Gender, Identifier, NameEntry
-from streams.lists.formats.facts import country_codes, make_date, partial_dates
+from streams.lists.formats.facts import country_codes, date_of_parts, partial_dates, whole_date
 from streams.lists.formats.reading import Reading, unique
 from streams.lists.formats.xml import children, records
 
@@ -25,10 +25,7 @@ def _generated_on(file: BinaryIO) -> date | None:
     head = file.read(4096)
     file.seek(0)
     found = head.partition(b'generationDate="')[2][:10]
-    try:
-        return date.fromisoformat(found.decode("ascii", errors="replace"))
-    except ValueError:
-        return None
+    return whole_date(found.decode("ascii", errors="replace"))
 
 
 def _entry(element: Element) -> NameEntry:
@@ -72,10 +69,8 @@ def _whole_name(alias: Element) -> str:
 def _birth_dates(element: Element) -> tuple[str, ...]:
     found: list[str] = []
     for one in children(element, "birthdate"):
-        year, month, day = (int(one.get(part) or 0) for part in ("year", "monthOfYear", "dayOfMonth"))
-        found += [made for made in (make_date(year, month, day),) if made] or partial_dates(
-            one.get("birthdate")
-        )
+        made = date_of_parts(one.get("year"), one.get("monthOfYear"), one.get("dayOfMonth"))
+        found += [made] if made else partial_dates(one.get("birthdate"))
     return tuple(dict.fromkeys(found))
 
 

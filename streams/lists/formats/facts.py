@@ -72,6 +72,22 @@ def make_date(year: int, month: int = 0, day: int = 0) -> str:
         return f"{year:04}-{month:02}" if 1 <= month <= len(_MONTHS) else f"{year:04}"
 
 
+def date_of_parts(year: str | None, month: str | None, day: str | None) -> str:
+    """Return a date whose parts stand apart at its precision; empty where one is no number."""
+    try:
+        return make_date(int(year or 0), int(month or 0), int(day or 0))
+    except ValueError:
+        return ""
+
+
+def whole_date(text: str) -> date | None:
+    """Return the date of a whole day as `2026-03-09`; None for other text."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def _dates_of(text: str) -> Iterator[str]:
     plain = text.removeprefix("circa ").removeprefix("c. ").replace(",", "")
     if found := _NUMERIC.match(plain):

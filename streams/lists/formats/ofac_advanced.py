@@ -5,12 +5,11 @@ What a number means stands in the reference values at its beginning, and is look
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date
 from typing import BinaryIO, Final
 from xml.etree.ElementTree import Element
 
 from schemas.lists import EntityKind, Gender, Identifier, NameEntry
-from streams.lists.formats.facts import country_code, country_codes, make_date, partial_dates
+from streams.lists.formats.facts import country_code, country_codes, date_of_parts, partial_dates, whole_date
 from streams.lists.formats.reading import Reading, unique
 from streams.lists.formats.xml import children, local_name, records, text, texts
 
@@ -70,7 +69,7 @@ def _parties(file: BinaryIO, reading: Reading, known: _Known) -> Iterator[tuple[
             case "DistinctParty":
                 yield f"party {element.get('FixedRef')}", element
             case "DateOfIssue":
-                reading.source_date = reading.source_date or _whole_date(element)
+                reading.source_date = reading.source_date or whole_date(_date(element))
             case "Location":
                 known.places[element.get("ID", "")] = _place(element, known)
             case "IDRegDocument":
@@ -84,14 +83,8 @@ def _parties(file: BinaryIO, reading: Reading, known: _Known) -> Iterator[tuple[
                 known.parents[number] = element.get("PartyTypeID", known.parents.get(number, ""))
 
 
-def _whole_date(element: Element) -> date | None:
-    made = _date(element)
-    return date.fromisoformat(made) if len(made) == len("2026-01-01") else None
-
-
 def _date(element: Element) -> str:
-    year, month, day = (int(text(element, part) or 0) for part in ("Year", "Month", "Day"))
-    return make_date(year, month, day)
+    return date_of_parts(text(element, "Year"), text(element, "Month"), text(element, "Day"))
 
 
 def _place(element: Element, known: _Known) -> tuple[str | None, str]:

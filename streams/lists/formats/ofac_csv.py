@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from schemas.lists import EntityKind, Gender, Identifier, NameEntry
 from streams.lists.formats.facts import country_codes, partial_dates
-from streams.lists.formats.reading import FormatUnreadable, Reading, unique, utf8_text
+from streams.lists.formats.reading import FormatUnreadable, Reading, reading_csv, unique, utf8_text
 
 _COLUMNS: Final = 12
 _ALIAS_COLUMNS: Final = 4
@@ -38,10 +38,11 @@ def read(file: BinaryIO, aliases: BinaryIO | None = None, addresses: BinaryIO | 
     Raises:
         FormatUnreadable: The first row does not have the columns.
     """
-    other_names = _by_entity(aliases, _ALIAS_COLUMNS)
-    places = _by_entity(addresses, _ADDRESS_COLUMNS)
     rows = csv.reader(utf8_text(file))
-    first = next(rows, [])
+    with reading_csv():
+        other_names = _by_entity(aliases, _ALIAS_COLUMNS)
+        places = _by_entity(addresses, _ADDRESS_COLUMNS)
+        first = next(rows, [])
     if len(first) != _COLUMNS or not first[0].strip().isdigit():
         raise FormatUnreadable("its first row is not one of sdn.csv")
     reading = Reading()

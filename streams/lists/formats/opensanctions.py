@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 from schemas.enums import CheckKind
 from schemas.lists import EntityKind, Gender, Identifier, NameEntry
 from streams.lists.formats.facts import country_codes, partial_dates
-from streams.lists.formats.reading import FormatUnreadable, Reading, unique, utf8_text
+from streams.lists.formats.reading import FormatUnreadable, Reading, reading_csv, unique, utf8_text
 
 _KINDS: Final = {
     "Person": EntityKind.PERSON,
@@ -37,7 +37,9 @@ def read_simple_csv(file: BinaryIO) -> Reading:
         FormatUnreadable: The header does not have the columns.
     """
     rows = csv.DictReader(utf8_text(file), restkey="rest", restval="")
-    if not set(rows.fieldnames or ()) >= _NEEDED:
+    with reading_csv():
+        columns = set(rows.fieldnames or ())
+    if not columns >= _NEEDED:
         raise FormatUnreadable("it does not have the columns of targets.simple.csv")
     reading = Reading()
     reading.entries = reading.convert(((f"line {rows.line_num}", row) for row in rows), _from_row)

@@ -1,6 +1,8 @@
 """What every reader of a published form shares: its result, its errors, and a record of rows that failed."""
 
+import csv
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from io import TextIOWrapper
@@ -40,7 +42,17 @@ class Reading:
     def convert(
         self, rows: Iterable[tuple[str, Row]], convert: Callable[[Row], NameEntry | None]
     ) -> Iterator[NameEntry]:
-        """Yield the entry of each row; a row that cannot be read is counted, None is no entry."""
+        """Yield the entry of each row; a row that cannot be read is counted, None is no entry.
+
+        Raises:
+            FormatUnreadable: A field has no end (`reading_csv`).
+        """
+        with reading_csv():
+            yield from self._converted(rows, convert)
+
+    def _converted(
+        self, rows: Iterable[tuple[str, Row]], convert: Callable[[Row], NameEntry | None]
+    ) -> Iterator[NameEntry]:
         for where, row in rows:
             try:
                 entry = convert(row)
@@ -52,6 +64,19 @@ class Reading:
             else:
                 if entry is not None:
                     yield entry
+
+
+@contextmanager
+def reading_csv() -> Iterator[None]:
+    """Refuse a file with a field that has no end.
+
+    Raises:
+        FormatUnreadable: A field is longer than the csv module takes, as after a quote that is not closed.
+    """
+    try:
+        yield
+    except csv.Error as error:
+        raise FormatUnreadable("a field of it does not end; perhaps a quote is not closed") from error
 
 
 def utf8_text(file: BinaryIO) -> TextIOWrapper:

@@ -2,12 +2,11 @@
 
 import csv
 from collections.abc import Iterable, Iterator
-from datetime import date
 from typing import BinaryIO, Final
 
 from schemas.lists import EntityKind, Gender, Identifier, NameEntry
-from streams.lists.formats.facts import country_codes, partial_dates
-from streams.lists.formats.reading import FormatUnreadable, Reading, unique, utf8_text
+from streams.lists.formats.facts import country_codes, partial_dates, whole_date
+from streams.lists.formats.reading import FormatUnreadable, Reading, reading_csv, unique, utf8_text
 
 _REPORT_DATE: Final = "report date"
 _KINDS: Final = {
@@ -38,20 +37,17 @@ def read(file: BinaryIO) -> Reading:
     lines = utf8_text(file)
     first = lines.readline()
     header = first if first.lower().startswith('"unique id') or "Unique ID" in first else lines.readline()
-    columns = [name.strip() for name in next(csv.reader([header]), [])]
+    with reading_csv():
+        columns = [name.strip() for name in next(csv.reader([header]), [])]
     if not set(columns) >= _NEEDED:
         raise FormatUnreadable("it does not have the columns of this list")
     reading = Reading()
     dates = partial_dates(first.partition(":")[2].strip(' ",\r\n').replace("-", " "))
     if first.strip('"').lower().startswith(_REPORT_DATE) and dates:
-        reading.source_date = _whole_date(dates[0])
+        reading.source_date = whole_date(dates[0])
     rows = csv.DictReader(lines, fieldnames=columns, restkey="rest", restval="")
     reading.entries = reading.convert(_grouped(rows), _entry)
     return reading
-
-
-def _whole_date(text: str) -> date | None:
-    return date.fromisoformat(text) if len(text) == len("2026-01-01") else None
 
 
 def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:

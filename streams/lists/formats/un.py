@@ -1,11 +1,10 @@
 """The consolidated list of the United Nations Security Council, as XML."""
 
-from datetime import date
 from typing import BinaryIO, Final
 from xml.etree.ElementTree import Element
 
 from schemas.lists import EntityKind, Gender, Identifier, NameEntry
-from streams.lists.formats.facts import country_codes, partial_dates
+from streams.lists.formats.facts import country_codes, partial_dates, whole_date
 from streams.lists.formats.reading import Reading, unique
 from streams.lists.formats.xml import children, local_name, records, text, texts
 
@@ -31,8 +30,7 @@ def _entry(element: Element, reading: Reading) -> NameEntry:
         ),
         default="",
     )
-    if listed_on:
-        listed = date.fromisoformat(listed_on)
+    if listed := whole_date(listed_on):
         reading.source_date = max(reading.source_date or listed, listed)
     aliases = [
         (text(alias, "QUALITY").lower(), text(alias, "ALIAS_NAME"))
