@@ -9,6 +9,7 @@ from playwright.async_api import Response as ResponseOfPage
 from playwright.async_api import expect
 
 from streams.vision_ports import Picture
+from tests.browser.adapted import judge_adapted
 from tests.browser.conftest import Camera, Open, Show
 from tests.browser.scenes import SIZE, steady, write_scene
 from tests.browser.shown import Shown
@@ -74,6 +75,7 @@ async def test_a_person_who_moves_as_asked_is_verified(
     page = await shown((await open_session("person-moving"))["url"])
     await to_movements(page, camera)
     wrong = await page.judge("movements")
+    wrong += await judge_adapted(page, "movements")
     write_scene(camera.scene, turning())
     await page.press("move-slowly")
     await expect(page.page.locator('[data-slot="move-lead"]')).to_have_text("Movement 1 of 3")
