@@ -10,7 +10,7 @@ from app.http.endpoints import Answer, Endpoint, Handler
 from app.http.headers import wanted
 from app.http.problem_texts import TEXT_OF
 from app.web.site import site
-from schemas.problems import ProblemCode
+from schemas.problems import STATUS_OF, ProblemCode
 
 HTML: Final = "text/html"
 PROBLEM: Final = "application/problem+json"
@@ -84,6 +84,16 @@ def as_page(
         if name in problem.headers:
             page.headers[name] = problem.headers[name]
     return page
+
+
+def explained(code: ProblemCode) -> web.Response:
+    """Return the page that says what a problem code means, and leads to what can answer it."""
+    title, advice = TEXT_OF[code]
+    body = site().draw(
+        "problem.html", "en", title=title, advice=advice, named=code, status=int(STATUS_OF[code]),
+        way_on=(f"/docs/problems#{code}", "See what answers it"),
+    )  # fmt: skip
+    return web.Response(body=body, content_type=HTML, charset="utf-8", headers=PAGE_HEADERS)
 
 
 def accepts_gzip(request: web.Request) -> bool:

@@ -68,7 +68,8 @@ EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tup
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
 SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
 ENCODE: Final[Job[bytes]] = Job("encode", 4, TypeAdapter(tuple[Box]), gives=Gives.FILE)
-FIND_LINES: Final = Job("find_lines", 3, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
+FIND_LINES: Final = Job("find_lines", 6, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
+"""A page takes a few tenths; with 3 s a machine on which much waited ended an honest one."""
 READ_LINES: Final = Job(
     "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...]]), TypeAdapter(tuple[TextLine, ...])
 )

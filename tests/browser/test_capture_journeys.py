@@ -277,10 +277,12 @@ async def test_what_the_network_loses_is_sent_again_by_itself_and_kept_once(
     page.expected = ("ERR_", "409", "429", "502", "503")  # 409: handed in already
     chosen, left = tmp_path / "page.jpg", list(LOST)
     chosen.write_bytes(document())
+    seen = asyncio.Event()
 
     async def cut(route: Route) -> None:
         chosen.write_bytes(b"")  # the picture is in memory by now
         if not left:
+            await seen.wait()
             await route.continue_()
             return
         match left.pop(0):
@@ -308,6 +310,7 @@ async def test_what_the_network_loses_is_sent_again_by_itself_and_kept_once(
     banner = page.page.locator('[data-slot="banner"]')
     await expect(banner).to_be_visible()
     wrong += await page.judge("offline", widths=(320,))
+    seen.set()
     await page.press("use")
     await expect(banner).to_be_hidden()
     assert (left, wrong) == ([], [])
@@ -415,4 +418,4 @@ async def test_names_of_markup_are_shown_as_text(shown: Show, open_session: Open
     await page.on_screen("blocked")
 
     assert (await page.page.locator("img[src=x]").count(), wrong) == (0, False)
-    assert await page.page.title() == "The camera cannot be used"
+    await expect(page.page).to_have_title("The camera cannot be used")

@@ -50,7 +50,9 @@ async def test_an_endpoint_is_registered_tried_changed_and_deleted(shown: Show, 
     await expect(page.locator('[data-send$="/replay"] [data-slot="problem"]')).to_be_visible()
     wrong += await one.judge("console-webhook")
 
-    await page.locator("[data-row] a").click()
+    async with page.expect_navigation():
+        await page.locator("[data-row] a").click()
+    await expect(page.locator('[data-slot="body"]')).to_contain_text('"type":"ping"')
     wrong += await one.judge("console-delivery")
     await page.locator('[data-send$="/replay"] button').click()
     await expect(said).to_have_text("It is being delivered again.")

@@ -158,7 +158,7 @@ for (const viewer of place.querySelectorAll("[data-viewer]")) enlarge(/** @type 
 lightUp(place);
 fetchWhenSeen(place, words.unseen ?? "", (shot) => {
   const looked = place.querySelector("[data-slot=looked]");
-  if (!(looked instanceof HTMLElement) || "seen" in shot.dataset) return;
+  if (!(looked instanceof HTMLElement) || "seen" in shot.dataset || shot.closest(".strip")) return;
   looked.dataset.count = String(Number(looked.dataset.count) + 1);
   looked.textContent = (looked.dataset.form ?? "").replace("%s", looked.dataset.count);
 });

@@ -61,5 +61,3 @@ export function enable(within) {
     one.removeAttribute("disabled");
   }
 }
-
-addEventListener("DOMContentLoaded", () => enable(document)); // after the last module of the page

@@ -52,7 +52,7 @@ async function save(form) {
     leave(at.href, done ?? "");
   } catch (error) {
     refused(error);
-    if (error instanceof Problem && error.status === STALE) slot("problem").textContent = say("flow.stale");
+    if (error instanceof Problem && error.status === STALE) slot("problem").textContent = say("script.stale_flow");
     focusNamed(form, error);
     form.ariaBusy = "false";
   }
