@@ -168,13 +168,13 @@ async def test_a_blurred_picture_is_repeated(camera: Camera, shown: Show, open_s
 async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
     camera: Camera, shown: Show, open_session: Open
 ) -> None:
-    write_scene(camera.scene, steady(face()))
+    write_scene(camera.scene, black())  # of which no picture is taken by itself
     page = await shown((await open_session("sim:approved@face"))["url"])
     await page.press("agree")
-    await page.on_screen("camera")
     await page.upload(document())
     await page.press("use")
     await page.page.locator("#last4").fill("02C3")
+    write_scene(camera.scene, steady(face()))
     await page.page.keyboard.press("Enter")
     video = page.page.locator("video.front")
     await expect(video).to_be_visible()
