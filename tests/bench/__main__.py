@@ -9,6 +9,7 @@ NAMES: Final = (
     "backtests",
     "backup",
     "page_loads",
+    "page_traffic",
     "policy_rules",
     "profiles",
     "removal",

@@ -1,43 +1,62 @@
-"""One Chromium for a whole test run, and a loud word when there is none.
+"""One Chromium for a whole test run, Firefox for a few tests, and a loud word when there is none.
 
-A pytest plugin. A test that asks for `shown` needs the system's Chromium. Without it these tests are left
-out, and the end of the run says so in capitals.
+A pytest plugin. A test that asks for `shown` needs the system's Chromium, one that asks for `firefox` its
+Firefox. Without them these tests are left out, and the end of the run says so in capitals.
 """
 
 import shutil
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
 
-NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
-LEFT_OUT: Final = pytest.StashKey[int]()
-FIX: Final = "apt-get install chromium fonts-noto-core fonts-roboto"
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A browser of the system, and the fixture by which tests ask for it."""
+
+    name: str
+    fixture: str
+    commands: tuple[str, ...]
+    packages: str
+
+    def find(self) -> str | None:
+        """Return its path."""
+        return next(filter(None, map(shutil.which, self.commands)), None)
+
+
+CHROMIUM: Final = Engine(
+    "CHROMIUM",
+    "shown",
+    ("chromium", "chromium-browser", "google-chrome"),
+    "chromium fonts-noto-core fonts-roboto",
+)
+FIREFOX: Final = Engine("FIREFOX", "firefox", ("firefox-esr", "firefox"), "firefox-esr")
+ENGINES: Final = (CHROMIUM, FIREFOX)
+FIX: Final = f"apt-get install {CHROMIUM.packages}"
+LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
+"""How many tests were left out, by the name of the engine they need."""
 
 
 def find_chromium() -> str | None:
     """Return the path of the system's Chromium."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
+    return CHROMIUM.find()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin with nothing left out."""
-    config.stash[LEFT_OUT] = 0
+    config.stash[LEFT_OUT] = {}
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what cannot run here, and count it."""
-    needing = [item for item in items if needs_browser(item)]
-    if not needing or find_chromium() is not None:
-        return
-    config.stash[LEFT_OUT] = len(needing)
-    config.hook.pytest_deselected(items=needing)
-    items[:] = [item for item in items if item not in needing]
-
-
-def needs_browser(item: pytest.Item) -> bool:
-    """Whether a test asks for a browser."""
-    return "camera" in getattr(item, "fixturenames", ())
+    for engine in ENGINES:
+        needing = [item for item in items if engine.fixture in getattr(item, "fixturenames", ())]
+        if needing and engine.find() is None:
+            config.stash[LEFT_OUT][engine.name] = len(needing)
+            config.hook.pytest_deselected(items=needing)
+            items[:] = [item for item in items if item not in needing]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -50,13 +69,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a process of the run left out; each of them leaves out the same."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("without_browser", 0)
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("without_browser", {})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what was left out, so that nobody takes silence for success."""
-    if not config.stash[LEFT_OUT]:
-        return
-    terminalreporter.section("THE PAGES WERE NOT TESTED IN A BROWSER", sep="!", red=True, bold=True)
-    result = f"{config.stash[LEFT_OUT]} TESTS WERE NOT RUN, FOR THERE IS NO CHROMIUM HERE. FIX: {FIX}"
-    terminalreporter.line(result, red=True, bold=True)
+    for engine in ENGINES:
+        count = config.stash[LEFT_OUT].get(engine.name, 0)
+        if count:
+            title = f"THE PAGES WERE NOT TESTED IN {engine.name}"
+            terminalreporter.section(title, sep="!", red=True, bold=True)
+            fix = f"apt-get install {engine.packages}"
+            result = f"{count} TESTS WERE NOT RUN, FOR THERE IS NO {engine.name} HERE. FIX: {fix}"
+            terminalreporter.line(result, red=True, bold=True)

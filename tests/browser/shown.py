@@ -15,7 +15,7 @@ WAIT_MS: Final = 120_000
 
 expect.set_options(timeout=WAIT_MS)
 
-_DRAWN: Final = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+DRAWN: Final = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 """Resolves once the page was drawn with what was changed before."""
 
 NO_CLICK_BEFORE_LOAD: Final = """
@@ -135,7 +135,7 @@ class Shown:
             for scheme in ("light", "dark"):
                 await self.page.set_viewport_size({"width": width, "height": 568 if width == 320 else 800})
                 await self.page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
-                await self.page.evaluate(_DRAWN)
+                await self.page.evaluate(DRAWN)
                 place = f"{state} {width} {scheme}"
                 wrong += [f"{place}: {one}" for one in await self.violations()]
                 if await self.scrolls_sideways():

@@ -11,6 +11,7 @@ from PIL import Image
 from playwright.async_api import FileChooser, Route, expect
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
+from tests.browser.adapted import judge_adapted
 from tests.browser.conftest import PLAIN_HOST, Camera, Open, Show
 from tests.browser.scenes import black, face, passport, steady, write_scene
 from tests.browser.shown import Shown
@@ -123,17 +124,21 @@ async def test_a_person_is_verified_with_the_camera(
     await page.on_screen("consent")
     assert await page.page.evaluate("location.hash") == ""
     wrong = await page.judge("consent")
+    wrong += await judge_adapted(page, "consent")
     await page.press("agree")
 
     await expect(page.page.locator('[data-action="use"]:visible')).to_be_focused()
     wrong += await page.judge("check-good")
+    wrong += await judge_adapted(page, "check-good")
     await page.press("use")
     wrong += await page.judge("number")
+    wrong += await judge_adapted(page, "number")
     await page.page.locator("#last4").fill("02c3")
     await page.page.keyboard.press("Enter")
 
     await expect(page.page.locator(TITLE)).to_have_text("Thank you, it is you")
     wrong += await page.judge("verified")
+    wrong += await judge_adapted(page, "verified")
     back = page.page.locator('[data-slot="return"]:visible')
     await expect(back).to_have_attribute("href", f"{TARGET}&session_id={opened['session_id']}")
     assert await page.page.locator('[data-slot="receipt"] div').count() == 2
@@ -163,18 +168,19 @@ async def test_a_blurred_picture_is_repeated(camera: Camera, shown: Show, open_s
 async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
     camera: Camera, shown: Show, open_session: Open
 ) -> None:
-    write_scene(camera.scene, steady(face()))
+    write_scene(camera.scene, black())  # of which no picture is taken by itself
     page = await shown((await open_session("sim:approved@face"))["url"])
     await page.press("agree")
-    await page.on_screen("camera")
     await page.upload(document())
     await page.press("use")
     await page.page.locator("#last4").fill("02C3")
+    write_scene(camera.scene, steady(face()))
     await page.page.keyboard.press("Enter")
     video = page.page.locator("video.front")
     await expect(video).to_be_visible()
 
     wrong = await page.judge("selfie", widths=(320, 1280))
+    wrong += await judge_adapted(page, "selfie")
     await page.page.set_viewport_size({"width": 320, "height": 568})
     shutter = await page.page.locator('[data-action="shoot"]').bounding_box()
     guide = await page.page.locator(".guide:visible").bounding_box()
@@ -197,6 +203,7 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
     await page.press("agree")
     await page.on_screen("blocked")
     wrong = await page.judge("blocked")
+    wrong += await judge_adapted(page, "blocked")
     await page.page.reload()
     await page.on_screen("blocked")
     for name, words in NO_CAMERA.items():
@@ -246,6 +253,7 @@ async def test_an_insecure_device_with_a_wrong_clock_goes_on_and_the_first_one_f
     await desk.press("hand-over")
     await desk.on_screen("hand")
     wrong = await desk.judge("hand-over")
+    wrong += await judge_adapted(desk, "hand-over")
     phone = await shown("about:blank", allowed=False)
     phone.expected = ("Cross-Origin-Opener-Policy",)  # heeded on secure connections only
     phone.origin = service.url.replace("127.0.0.1", PLAIN_HOST)

@@ -9,6 +9,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from schemas.base import rfc3339
+from tests.browser.adapted import judge_adapted
 from tests.browser.conftest import Open, Show
 from tests.browser.console import tab_to
 from tests.browser.office import Office
@@ -70,6 +71,7 @@ async def test_two_people_conclude_a_doubtful_verification_by_keyboard(shown: Sh
         await expect(first.page.locator("tr.differs")).to_contain_text("Ericsson")
         await expect(first.page.locator("[data-slot=looked]")).to_contain_text("3 of 3")
         wrong = await first.judge("case")
+        wrong += await judge_adapted(first, "case")
         await first.page.set_viewport_size({"width": 1280, "height": 900})
         await first.page.keyboard.press("r")
         await expect(first.page.locator(".end")).to_contain_text("Reject customer-8841")

@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from app.web.documentation.pages import DRAWN, address_of, names
+from tests.browser.adapted import judge_adapted
 from tests.browser.conftest import Show
 from tests.journeys.service import Service
 
@@ -37,6 +38,7 @@ async def test_a_section_is_found_by_keyboard_with_one_request(shown: Show, serv
     page = await shown(f"{service.url}/docs")
     field = page.page.get_by_role("searchbox", name="Search the documentation")
     await expect(field).to_be_enabled()
+    assert await judge_adapted(page, "docs") == []
 
     await page.page.keyboard.press("/")
     await page.page.keyboard.type("restore activate")

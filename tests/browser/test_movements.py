@@ -10,8 +10,9 @@ from playwright.async_api import Response as ResponseOfPage
 from playwright.async_api import expect
 
 from streams.vision_ports import Picture
+from tests.browser.adapted import judge_adapted
 from tests.browser.conftest import Camera, Open, Show
-from tests.browser.scenes import SIZE, steady, write_scene
+from tests.browser.scenes import SIZE, black, steady, write_scene
 from tests.browser.shown import WAIT_MS, Shown
 from tests.browser.test_capture_journeys import document
 from tests.specimens.moving_head import Head
@@ -57,13 +58,13 @@ def printed() -> list[Image.Image]:
 
 async def to_movements(page: Shown, camera: Camera) -> None:
     """Go through the steps before, with a selfie of the camera."""
-    write_scene(camera.scene, steady(placed(head().picture)))
+    write_scene(camera.scene, black())  # of which no picture is taken by itself
     await page.on_screen("consent")
     await page.press("agree")
-    await page.on_screen("camera")
     await page.upload(document())
     await page.press("use")
     await page.page.locator("#last4").fill("02C3")
+    write_scene(camera.scene, steady(placed(head().picture)))
     await page.page.keyboard.press("Enter")
     await expect(page.page.locator("video.front")).to_be_visible()
     await page.press("shoot")
@@ -93,6 +94,7 @@ async def test_a_print_is_not_accepted_and_who_cannot_move_goes_to_a_person(
     page = await shown((await open_session("person-printed"))["url"])
     await to_movements(page, camera)
     wrong = await page.judge("movements")
+    wrong += await judge_adapted(page, "movements")
     write_scene(camera.scene, printed())
     said = asyncio.Queue[Any]()
 
