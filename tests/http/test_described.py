@@ -29,6 +29,9 @@ from tests.http.support import BASE_URL
 EXAMPLES = 15
 """Requests of each kind to each operation."""
 
+ANSWER_S = 120
+"""A bound for what hangs; schemathesis's own is 10 s, which a busy machine may need for an answer."""
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -79,6 +82,7 @@ def description(served: Served) -> Any:
     read = schemathesis.openapi.from_url(f"{served.url}/v1/openapi.json", headers=served.bearers["tenantKey"])
     read.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     read.config.base_url = served.url
+    read.config.request_timeout = ANSWER_S
     return read
 
 
