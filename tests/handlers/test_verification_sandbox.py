@@ -108,8 +108,8 @@ async def test_a_clock_that_runs_ahead_never_makes_a_scenario_slower() -> None:
 
 async def test_only_small_images_are_examined_while_every_slot_is_taken() -> None:
     stage, slots = Stage(), EngineSlots(1)
-    checks = RequiredChecks(stage.engines, stage.policy)
-    images = CommandImages(stage.stores.evidence, stage.engines.decoder, checks, slots)
+    checks = RequiredChecks(stage.scene_engines, stage.policy)
+    images = CommandImages(stage.stores.evidence, stage.scene_engines.decoder, checks, slots)
     command = await stage.keep(subject_id=SubjectId("sim:approved"), livemode=False)
 
     async def load(image_bytes: int | None) -> bool:

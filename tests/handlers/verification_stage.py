@@ -319,7 +319,7 @@ class Stage:
         self._screening = screening
 
     @property
-    def engines(self) -> Engines:
+    def scene_engines(self) -> Engines:
         """The engines that see the scene."""
         scene = self.scene
         return Engines(
@@ -335,7 +335,7 @@ class Stage:
         """The handler over what the stage holds now."""
         return EvaluateVerification(
             self.stores,
-            self.engines,
+            self.scene_engines,
             self.policy,
             self._clock,
             self.state,
