@@ -77,6 +77,14 @@ async def test_a_job_is_shared_by_as_many_as_its_message_holds(pool: NotingPool)
     assert pool.asked == [("acme", SHARED_BYTES // SMALL_BYTES), ("acme", 1)]
 
 
+async def test_an_image_of_many_pixels_shares_its_job_with_nobody(pool: NotingPool) -> None:
+    vast = png(1600, 1600)
+    assert len(vast) < SMALL_BYTES
+
+    assert await ask(Examiner(pool), (GOOD,), (vast,), (GOOD,), (GOOD,)) == [("",)] * 4
+    assert pool.asked == [("acme", 1), ("acme", 1), ("acme", 2)]
+
+
 async def test_a_shared_job_that_fails_is_done_again_for_each_alone(pool: NotingPool) -> None:
     one, broken, other = await ask(Examiner(pool), (GOOD,), (BREAKING,), (BAD,))
 
