@@ -59,6 +59,7 @@ class Shown:
 
     def watch(self) -> None:
         """Note what the page asks for, and everything that goes wrong."""
+        self.page.set_default_timeout(WAIT_MS)
         self.page.on("request", self._asked)
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))

@@ -12,7 +12,7 @@ from schemas.base import rfc3339
 from tests.browser.conftest import Open, Show
 from tests.browser.console import tab_to
 from tests.browser.office import Office
-from tests.browser.shown import Shown
+from tests.browser.shown import Shown, until_scripted
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, veristream_json
 
@@ -51,7 +51,7 @@ async def decide_by_keyboard(page: Shown, key: str, note: str) -> None:
 async def write_and_press(page: Shown, note: str, act: str) -> None:
     """Write a note and press the button that sends it to a route, by keys alone."""
     await expect(page.page.locator("#note")).to_be_visible()
-    await page.page.wait_for_load_state()
+    await until_scripted(page.page)
     await page.page.keyboard.press("n")
     await expect(page.page.locator("#note")).to_be_focused()
     await page.page.keyboard.type(note)
@@ -186,7 +186,7 @@ async def go_along_and_pass_on(
     await page.page.goto(office.page_of(last))
     for key, to in (("k", before), ("j", last)):
         await expect(page.page.locator(".pager")).to_be_visible()
-        await page.page.wait_for_load_state()
+        await until_scripted(page.page)
         await page.page.keyboard.press(key)
         await expect(page.page.locator("#h-case")).to_have_text(to["subject_id"])
     await write_and_press(page, "Two passports look alike.", "escalate")

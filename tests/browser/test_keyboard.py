@@ -15,6 +15,7 @@ from tests.browser.console import (
     open_cases,
     tab_to,
 )
+from tests.browser.shown import until_scripted
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -35,13 +36,13 @@ async def test_signed_in_a_case_is_concluded_and_a_flow_published_by_keyboard_al
     await keys.press("Enter")
 
     await expect(page.locator("h1")).to_have_text("Review queue")
-    await page.wait_for_load_state()
+    await until_scripted(page)
     await keys.press("/")
     await expect(page.locator(".find input")).to_be_focused()
     await keys.type(case)
     await keys.press("Enter")
     await expect(page.locator("#conclude")).to_be_visible()
-    await page.wait_for_load_state()
+    await until_scripted(page)
     await keys.press("t")
     await expect(page.locator(".title")).to_contain_text("Yours until")
     await keys.press("a")
@@ -51,7 +52,7 @@ async def test_signed_in_a_case_is_concluded_and_a_flow_published_by_keyboard_al
     await tab_to(page, page.locator(".end"))
     await keys.press("Enter")
     await expect(page.locator(".said")).to_contain_text("Concluded")
-    await page.wait_for_load_state()
+    await until_scripted(page)
     await publish_by_keyboard(page)
 
 
@@ -64,7 +65,7 @@ async def publish_by_keyboard(page: Page) -> None:
     await tab_to(page, page.locator('main a[href^="/console/flows/new"]'))
     await keys.press("Enter")
     await expect(page.locator('[data-form="flow"]')).to_be_visible()
-    await page.wait_for_load_state()
+    await until_scripted(page)
     await tab_to(page, page.locator("[name=name]"))
     await keys.type("By keyboard")
     await tab_to(page, page.locator('[data-slot="country"]'))
@@ -77,7 +78,7 @@ async def publish_by_keyboard(page: Page) -> None:
     await keys.press("Enter")
     await expect(page).to_have_url(re.compile(r"/console/flows/vf_\w+"))
     await expect(page.get_by_role("button", name="Publish")).to_be_visible()
-    await page.wait_for_load_state()
+    await until_scripted(page)
     await tab_to(page, page.get_by_role("button", name="Publish"))
     await keys.press("Enter")
 

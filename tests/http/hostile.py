@@ -118,7 +118,7 @@ class Hostile:
 
 
 def pages_of(one: Hostile) -> list[str]:
-    """Every page of the console that shows something, those of lists in the mode of what there is."""
+    """Return the pages of the console that show something; lists are those of test data."""
     every = [path for path, (status, _) in PAGES.items() if status == 200 and not path.endswith("export")]
     return [*one.paths, *(f"{path}?livemode=false" for path in every)]
 

@@ -4,6 +4,7 @@ The description that is served is the tester's only knowledge; the requests are 
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,8 +27,8 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.http.support import BASE_URL
 
-EXAMPLES = 15
-"""Requests of each kind to each operation."""
+EXAMPLES = int(os.environ.get("DESCRIBED_EXAMPLES", "10"))
+"""Requests of each kind to each operation; the same ones each time, more by the variable."""
 
 ANSWER_S = 120
 """A bound for what hangs; schemathesis's own is 10 s, which a busy machine may need for an answer."""
