@@ -180,6 +180,8 @@ class SubmitVerification(Command):
     face_search_agreed: bool = True
     """Whether the face may be searched among others', if the tenant's policy enables it: the person of a
     session agreed to it; for those the tenant itself submits, the tenant answers."""
+    image_bytes: int | None = None
+    """Size of both images as stored; None: not known."""
 
 
 class VerificationDecided(Event):

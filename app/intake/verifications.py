@@ -179,6 +179,7 @@ class Intake:
             fingerprint=fingerprint,
             document_evidence_id=document.row.evidence_id,
             selfie_evidence_id=selfie.row.evidence_id,
+            image_bytes=len(document.content) + len(selfie.content),
             sealed_submission=sealed,
             key_id=caller.key_id,
             request_id=asked.request_id,

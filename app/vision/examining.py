@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.vision import jobs
+from app.vision.images import check_header
 from app.vision.pool import WAITING, VisionPool
-from schemas.problems import EngineFailed, VeristreamError
+from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.vision_ports import TENANT, not_counted, on_behalf_of
 
-MOST_SHARED: Final = 4
+MOST_SHARED: Final = 16
 """Verifications that share a job: one image that takes long delays no more than so many."""
 
-SMALL_BYTES: Final = jobs.INLINE_BYTES // MOST_SHARED
-"""Images of one verification up to here may share a job, and still travel in the message itself."""
+SHARED_BYTES: Final = jobs.INLINE_BYTES
+"""Images of a shared job; they travel in the message itself."""
+
+SHARED_PIXELS: Final = 2_000_000
+"""Pixels of a shared job, 0.02 s of work: 3 KB of PNG may hold 25 million, and are examined alone."""
+
+SMALL_BYTES: Final = SHARED_BYTES // 4
+"""Images of one verification up to here may share a job."""
+
+MOST_WAITING: Final = WAITING * MOST_SHARED
+"""Verifications of one tenant that wait for a shared job."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +34,31 @@ class _Asked:
     """The images of one verification, and what is found."""
 
     images: Sequence[bytes]
+    size: int
+    """Bytes."""
+    pixels: int
     found: asyncio.Future[tuple[str, ...]]
+
+
+def _take_group(waiting: deque[_Asked]) -> list[_Asked]:
+    """Take the first who wait, as many as share a job."""
+    group = [waiting.popleft()]
+    size, pixels = group[0].size, group[0].pixels
+    while waiting and len(group) < MOST_SHARED:
+        size, pixels = size + waiting[0].size, pixels + waiting[0].pixels
+        if size > SHARED_BYTES or pixels > SHARED_PIXELS:
+            break
+        group.append(waiting.popleft())
+    return group
+
+
+def _pixels(image: bytes) -> int:
+    """Return how many pixels there are to decode; none when the image is refused by its header."""
+    try:
+        header = check_header(image)
+    except (ImageUndecodable, ImageNotEvaluable):
+        return 0
+    return header.width * header.height
 
 
 class Examiner:
@@ -48,10 +82,11 @@ class Examiner:
         """
         tenant = TENANT.get()
         waiting = self._waiting.get(tenant, ())
-        if sum(map(len, images)) > SMALL_BYTES or len(waiting) >= WAITING:
+        size = sum(map(len, images))
+        if size > SMALL_BYTES or len(waiting) >= MOST_WAITING:
             return await self._run(images)
         loop = asyncio.get_running_loop()
-        asked = _Asked(images, loop.create_future())
+        asked = _Asked(images, size, sum(map(_pixels, images)), loop.create_future())
         self._waiting.setdefault(tenant, deque()).append(asked)
         loop.call_soon(self._start, tenant)  # with what others ask in this turn of the loop
         with not_counted():
@@ -60,7 +95,7 @@ class Examiner:
     def _start(self, tenant: str) -> None:
         waiting = self._waiting.get(tenant)
         while waiting and self._under_way[tenant] < self._pool.workers:
-            group = [waiting.popleft() for _ in range(min(MOST_SHARED, len(waiting)))]
+            group = _take_group(waiting)
             self._under_way[tenant] += 1
             task = asyncio.create_task(self._examine(tenant, group), context=Context())
             self._tasks.add(task)

@@ -15,6 +15,9 @@ from streams.verification.engines import both, unless_broken
 from streams.verification.evaluation_limits import EngineSlots
 from streams.vision_ports import Condition, ImageDecoder, Picture
 
+SMALL_BYTES: Final = 8 * 1024
+"""Two images up to here are examined without a slot: slots bound the memory that images take."""
+
 _NO_PIXELS: Final = Picture(np.empty((0, 0, 3), np.uint8))
 """Placeholder for an image that can be decoded and whose pixels are not needed."""
 
@@ -39,7 +42,8 @@ class CommandImages:
         Raises:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image concerned.
         """
-        async with self._slots.taken(wanted=not pixels):
+        small = command.image_bytes is not None and command.image_bytes <= SMALL_BYTES
+        async with self._slots.taken(wanted=not (pixels or small)):
             shown, own = await asyncio.gather(  # a store may answer both at once
                 self._evidence.get(command.tenant_id, command.document_evidence_id),
                 self._evidence.get(command.tenant_id, command.selfie_evidence_id),

@@ -1,3 +1,4 @@
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,9 @@ from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from streams.ports.records import RecordKind
 from streams.verification import records as verification_records
+from streams.verification.checks import RequiredChecks
+from streams.verification.command_images import SMALL_BYTES, CommandImages
+from streams.verification.evaluation_limits import EngineSlots
 from tests.builders import ACME
 from tests.handlers.verification_stage import UNDECODABLE, Stage
 
@@ -100,3 +104,23 @@ async def test_a_clock_that_runs_ahead_never_makes_a_scenario_slower() -> None:
     await stage.handler(command)
 
     assert stage.pauses == [5.0]
+
+
+async def test_only_small_images_are_examined_while_every_slot_is_taken() -> None:
+    stage, slots = Stage(), EngineSlots(1)
+    checks = RequiredChecks(stage.scene_engines, stage.policy)
+    images = CommandImages(stage.stores.evidence, stage.scene_engines.decoder, checks, slots)
+    command = await stage.keep(subject_id=SubjectId("sim:approved"), livemode=False)
+
+    async def load(image_bytes: int | None) -> bool:
+        """Return whether the images were loaded without a slot."""
+        sized = command.model_copy(update={"image_bytes": image_bytes})
+        loading = asyncio.create_task(images.load(sized, pixels=False))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        loaded = loading.done()
+        loading.cancel()
+        return loaded
+
+    async with slots.taken():
+        assert [await load(size) for size in (SMALL_BYTES, SMALL_BYTES + 1, None)] == [True, False, False]

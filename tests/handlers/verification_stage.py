@@ -319,20 +319,23 @@ class Stage:
         self._screening = screening
 
     @property
-    def handler(self) -> EvaluateVerification:
-        """The handler over what the stage holds now."""
+    def scene_engines(self) -> Engines:
+        """The engines that see the scene."""
         scene = self.scene
-
-        engines = Engines(
+        return Engines(
             decoder=SceneDecoder(scene),
             text=SceneText(),
             read_document=SceneDocuments(scene),
             faces=SceneFaces(scene),
             liveness=SceneLiveness(scene) if self._with_liveness else None,
         )
+
+    @property
+    def handler(self) -> EvaluateVerification:
+        """The handler over what the stage holds now."""
         return EvaluateVerification(
             self.stores,
-            engines,
+            self.scene_engines,
             self.policy,
             self._clock,
             self.state,

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from app.vision import jobs
-from app.vision.examining import MOST_SHARED, SMALL_BYTES, Examiner
+from app.vision.examining import MOST_SHARED, SHARED_BYTES, SMALL_BYTES, Examiner
 from app.vision.pool import VisionPool
 from schemas.problems import EngineFailed
 from streams.vision_ports import TENANT, on_behalf_of
@@ -67,6 +67,22 @@ async def test_only_so_many_share_a_job(pool: NotingPool) -> None:
 
     assert found == [("",)] * (MOST_SHARED + 1)
     assert pool.asked == [("acme", MOST_SHARED), ("acme", 1)]
+
+
+async def test_a_job_is_shared_by_as_many_as_its_message_holds(pool: NotingPool) -> None:
+    medium = BAD + bytes(SMALL_BYTES - len(BAD))
+
+    await ask(Examiner(pool), *[(medium,)] * (SHARED_BYTES // SMALL_BYTES + 1))
+
+    assert pool.asked == [("acme", SHARED_BYTES // SMALL_BYTES), ("acme", 1)]
+
+
+async def test_an_image_of_many_pixels_shares_its_job_with_nobody(pool: NotingPool) -> None:
+    vast = png(1600, 1600)
+    assert len(vast) < SMALL_BYTES
+
+    assert await ask(Examiner(pool), (GOOD,), (vast,), (GOOD,), (GOOD,)) == [("",)] * 4
+    assert pool.asked == [("acme", 1), ("acme", 1), ("acme", 2)]
 
 
 async def test_a_shared_job_that_fails_is_done_again_for_each_alone(pool: NotingPool) -> None:
