@@ -37,7 +37,7 @@ from tests.http.receivers import (
 SOON_S = 0.3
 """How long an attempt may take where nothing but its end is expected."""
 
-DRIP_S = 2.0
+DRIP_S = 6.0
 """How long an attempt may take where the receiver answers first and then never ends."""
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
