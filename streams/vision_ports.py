@@ -266,8 +266,11 @@ class FaceEngine(Protocol):
     copy_at: float
     """Parallaxes up to this one are two copies of one photograph."""
 
-    async def find(self, picture: Picture) -> tuple[Face, ...]:
-        """Return the faces, best first (score, then size); small spurious ones are left out."""
+    async def find(self, picture: Picture, turn: Turn | None = None) -> tuple[Face, ...]:
+        """Return the faces, best first (score, then size); small spurious ones are left out.
+
+        With a turn only faces that stand upright at it are looked for, which costs less.
+        """
         ...
 
     async def embed(self, picture: Picture, face: Face) -> Embedding:

@@ -88,17 +88,20 @@ async def export(settings: Settings, tenant: str, subject: str, destination: Pat
     Raises:
         CannotStart: No such tenant or subject, or the file is there or cannot be written.
     """
+    from app.adapters.security.crypto import Purpose
     from app.composition.stores import known_tenant, new_id, now, open_existing
     from app.http.subject_export import SubjectExport, exported_row
     from schemas.verifications import SUBJECT_PATTERN
     from streams.audit.rows import act
     from streams.tenants.handler import OPERATOR
+    from streams.transactions.keyed_hashes import KeyedHashes
 
     if re.fullmatch(SUBJECT_PATTERN, subject) is None:
         raise CannotStart(f"no subject can be named {subject!r}")
     async with open_existing(settings) as deployment:
         tenant_id, subject_id = await known_tenant(deployment, tenant), SubjectId(subject)
-        made = SubjectExport(deployment.stores, tenant_id, subject_id, (True, False))
+        hashes = KeyedHashes(deployment.keys.derive(Purpose.TRANSACTION_HASHES))
+        made = SubjectExport(deployment.stores, hashes, tenant_id, subject_id, (True, False))
         try:
             await made.require_known()
             if await asyncio.to_thread(destination.exists):

@@ -69,7 +69,7 @@ async def open_lists(
         index = index_nothing if names is None else names
         served = await stack.enter_async_context(serving_lists(snapshots, now, storage, index))
         if whole and not published(served.lists):
-            log.warning("lists.none_loaded", means=WITHOUT_LISTS, fix="veristream lists --help")
+            log.info("lists.none_loaded", means=WITHOUT_LISTS, fix="veristream lists --help")
         current = CurrentLists(served.lists, storage, index=index)
 
         def forget(tenant_id: TenantId) -> None:

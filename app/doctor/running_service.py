@@ -81,6 +81,8 @@ class ServiceState:
     findings: list[Finding]
     insecure_receivers: bool | None = None
     """Whether it calls receivers over http and on its machine; None: nobody knows."""
+    url: str | None = None
+    """Where it answers; None: nothing of this deployment does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +140,13 @@ class ServiceCheck:
     def _compared(self, answer: Answer, start: Start) -> ServiceState:
         findings = [_readiness(answer), _version(start)]
         if self.deployment is None or not start.marks:
-            return ServiceState(findings)
+            return ServiceState(findings, url=answer.url)
         marks = SettingMarks.under(self.deployment.root_key)
         name = "webhooks_allow_insecure"
         insecure = start.marks.get(variable(name)) == marks.of_value(name, value=True)
-        return ServiceState([*findings, _settings(differences(self.settings, start, marks))], insecure)
+        return ServiceState(
+            [*findings, _settings(differences(self.settings, start, marks))], insecure, answer.url
+        )
 
 
 def _readiness(answer: Answer) -> Finding:

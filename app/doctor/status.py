@@ -16,6 +16,7 @@ from rich.text import Text
 
 from app.composition.lists import storage_of
 from app.composition.stores import Deployment, now, open_existing
+from app.doctor.model_latency import read_model_latency
 from app.doctor.running_service import ServiceCheck
 from app.kafka.cluster import access_of
 from app.kafka.diagnostics import reach
@@ -36,6 +37,7 @@ WATCH_EVERY_S: Final = 2.0
 _WORDS: Final = {
     "events": "events not sent",
     "audit_chains": "audit chains to seal",
+    "audit_rows": "audit rows to seal",
     "dead_letters": "dead letters",
     "evidence": "evidence past its date",
     "erasures": "approved erasures",
@@ -54,13 +56,16 @@ class Status(Frozen):
     lag: Mapping[str, int]
     """Records that wait for the agents, by topic."""
     waiting: Mapping[str, int]
-    """Events not sent, chains with unsealed audit rows, evidence past its date, erasures, dead letters."""
+    """Events not sent, chains with unsealed audit rows and those rows, evidence past its date, erasures, dead
+    letters."""
     oldest_event_s: float
     """How long the oldest event that was not sent has waited, in seconds."""
     oldest_command_s: Mapping[str, float]
     """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
     oldest_evidence_s: float
     """How long the oldest piece of evidence has been past its date, in seconds."""
+    model_latency_s: Mapping[str, float]
+    """Mean seconds of a job of the models by kind, where the metrics of the service can be read."""
     lists: Mapping[str, str]
     """The version of each list of the deployment, and when it was loaded."""
     disk_free_bytes: Mapping[str, int]
@@ -105,8 +110,9 @@ def write_line(status: Status) -> None:
 
 
 async def _read(settings: Settings, deployment: Deployment, url: str | None) -> Status:
-    findings = (await ServiceCheck(settings, url, deployment)()).findings
-    service = next(one for one in findings if one.looked_at == "service")
+    state = await ServiceCheck(settings, url, deployment)()
+    latency = await read_model_latency(settings, state.url)
+    service = next(one for one in state.findings if one.looked_at == "service")
     waiting, oldest_s = await count_in_store(deployment.stores, now())
     overdue = await count_backlog(deployment.stores, now)
     waiting |= {"evidence": overdue.pieces, "erasures": overdue.erasures}
@@ -133,6 +139,7 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         if broker
         else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
         oldest_evidence_s=round(overdue.oldest_s, 1),
+        model_latency_s={kind: round(mean, 3) for kind, mean in latency.items()},
         lists=await _lists(deployment),
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
@@ -170,6 +177,9 @@ def _lines(status: Status) -> Iterator[tuple[str, Text]]:
         yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
     if status.oldest_evidence_s:
         yield "oldest evidence", Text(f"{status.oldest_evidence_s:.0f} s past its date")
+    if status.model_latency_s:
+        means = (f"{kind} {mean * 1_000:.0f} ms" for kind, mean in status.model_latency_s.items())
+        yield "model latency", Text(", ".join(means))
     for name, version in status.lists.items():
         yield f"list {name}", Text(version)
     yield "disk left", _sizes(status.disk_free_bytes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.name_screenings import NameScreening
-from schemas.screenings import ErrorCause, Match
+from schemas.screenings import CheckAnswer, ErrorCause, Match
 from schemas.transaction_decisions import ScreenedTarget
 
 
@@ -45,6 +45,16 @@ def found_by_transaction(transaction: Mapping[str, Any]) -> tuple[FoundMatches, 
         )
         for check in transaction.get("checks", ())
         if check["matches"] and check["target"] != ScreenedTarget.WALLET
+    )
+
+
+def found_by_verification(answers: Sequence[Mapping[str, Any]]) -> tuple[FoundMatches, ...]:
+    """Return what was found about the name on the document, from the answers as they are stored."""
+    every = map(CheckAnswer.model_validate, answers)
+    return tuple(
+        FoundMatches(ScreenedTarget.SUBJECT, one.check, one.result, one.matches, one.causes)
+        for one in every
+        if one.matches
     )
 
 

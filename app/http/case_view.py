@@ -10,7 +10,7 @@ from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.explanations import ExplainedCheck, ExplainedField, ExplainedQuad, FieldState
 from schemas.reasons import ReasonCode
 from schemas.reviews import CaseReason, Conclusion, ReviewCase
-from schemas.verifications import Risk, Verification
+from schemas.verifications import Evidence, Risk, Verification
 from streams.reviews.rules import LEASE
 from streams.verification.explanation import LAST4
 
@@ -170,20 +170,17 @@ def digits_hold(fields: Sequence[ExplainedField]) -> bool | None:
 
 def images_of(verification: Verification, seen: frozenset[str]) -> tuple[Image, ...]:
     """Return the images of a verification: document, portrait, selfie."""
-    base = f"/v1/verifications/{verification.verification_id}/evidence"
     document = verification.document.evidence if verification.document else ()
     every = {one.id: one for one in (*document, *verification.evidence) if one.kind in IMAGES}
-    images = (
-        Image(
-            one.id,
-            one.kind,
-            f"{base}/{one.id}",
-            deleted=one.retention_policy is RetentionPolicy.REDACTED,
-            seen=one.id in seen,
-        )
-        for one in every.values()
-    )
+    images = (image_of(verification, one, seen=one.id in seen) for one in every.values())
     return tuple(sorted(images, key=lambda image: IMAGES.index(image.kind)))
+
+
+def image_of(verification: Verification, evidence: Evidence, *, seen: bool) -> Image:
+    """Return a piece of a verification's evidence as an image."""
+    address = f"/v1/verifications/{verification.verification_id}/evidence/{evidence.id}"
+    deleted = evidence.retention_policy is RetentionPolicy.REDACTED
+    return Image(evidence.id, evidence.kind, address, deleted=deleted, seen=seen)
 
 
 def scale_of(verification: Verification, thresholds: Mapping[str, Any]) -> FaceScale | None:

@@ -16,9 +16,9 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 from yarl import URL
 
-from app.http.endpoints import CALL, Answer, Call, Endpoint, Handler
+from app.http.endpoints import CALL, Call, Endpoint, Handler
 from app.http.headers import session_cookie
-from app.http.pages import CONSOLE, HTML, PAGE_HEADERS
+from app.http.pages import CONSOLE, HTML, PAGE_HEADERS, page_endpoint
 from app.http.responses import JSON
 from app.web.places import places
 from app.web.site import site
@@ -186,14 +186,16 @@ def is_live(call: Call) -> bool:
     return call.request.query.get("livemode") != "false"
 
 
-def filters_of(call: Call, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+def filters_of(call: Call, *names: str, by_mode: bool = True) -> tuple[dict[str, str], dict[str, str]]:
     """Return what the filters of a list's page say, and the query that asks its route for them.
 
-    A filter that is left empty is none; what the route does not know it refuses.
+    A filter that is left empty is none; what the route does not know it refuses. `by_mode` is whether the
+    route tells live from test data.
     """
     query = call.request.query
     given = {name: query.get(name, "").strip() for name in names}
-    asked = {"livemode": "true" if is_live(call) else "false", "cursor": query.get("cursor", ""), **given}
+    mode = ("true" if is_live(call) else "false") if by_mode else ""
+    asked = {"livemode": mode, "cursor": query.get("cursor", ""), **given}
     return given, {name: value for name, value in asked.items() if value}
 
 
@@ -217,13 +219,4 @@ def console_page(
     path: str, handler: Handler, summary: str, path_forms: Mapping[str, str] | None = None
 ) -> Endpoint:
     """Return the route of a page that only a person who is signed in sees."""
-    return Endpoint(
-        method="GET",
-        path=path,
-        handler=signed_in(handler),
-        summary=summary,
-        family="Console",
-        answers={HTTPStatus.OK: Answer("The page.", media_type=HTML)},
-        path_forms=path_forms or {},
-        described=False,
-    )
+    return page_endpoint(path, signed_in(handler), summary, path_forms, family="Console")

@@ -1,14 +1,16 @@
 """Answer with a page for people: its headers, and problems as pages (P2, P4)."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
+from app.http.endpoints import Answer, Endpoint, Handler
 from app.http.headers import wanted
 from app.http.problem_texts import TEXT_OF
 from app.web.site import site
-from schemas.problems import ProblemCode
+from schemas.problems import STATUS_OF, ProblemCode
 
 HTML: Final = "text/html"
 PROBLEM: Final = "application/problem+json"
@@ -32,6 +34,28 @@ CAMERA_HEADERS: Final = {
     "Permissions-Policy": "camera=(self), microphone=(), geolocation=(), display-capture=()",
 }
 """Of the page that takes pictures."""
+
+
+def page_endpoint(
+    path: str,
+    handler: Handler,
+    summary: str,
+    path_forms: Mapping[str, str] | None = None,
+    *,
+    family: str = "Pages",
+    media_type: str = HTML,
+) -> Endpoint:
+    """Return the route of a page, or of a file a page needs, which the interface does not describe."""
+    return Endpoint(
+        method="GET",
+        path=path,
+        handler=handler,
+        summary=summary,
+        family=family,
+        answers={HTTPStatus.OK: Answer("The page.", media_type=media_type)},
+        path_forms=path_forms or {},
+        described=False,
+    )
 
 
 def is_for_people(request: web.Request) -> bool:
@@ -60,6 +84,16 @@ def as_page(
         if name in problem.headers:
             page.headers[name] = problem.headers[name]
     return page
+
+
+def explained(code: ProblemCode) -> web.Response:
+    """Return the page that says what a problem code means, and leads to what can answer it."""
+    title, advice = TEXT_OF[code]
+    body = site().draw(
+        "problem.html", "en", title=title, advice=advice, named=code, status=int(STATUS_OF[code]),
+        way_on=(f"/docs/problems#{code}", "See what answers it"),
+    )  # fmt: skip
+    return web.Response(body=body, content_type=HTML, charset="utf-8", headers=PAGE_HEADERS)
 
 
 def accepts_gzip(request: web.Request) -> bool:

@@ -15,7 +15,7 @@ from schemas.transaction_decisions import (
 )
 from streams.ports.errors import Erased
 from streams.ports.stores import Stores
-from streams.transactions.velocity import open_parts
+from streams.transactions.opening import open_parts
 
 _SENT = ("counterparty", "subject", "wallet", "stream", "device", "metadata")
 """What a transaction shows of its request beside its amounts and times."""

@@ -2,35 +2,31 @@
 
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from typing_extensions import Buffer, override
 
+from app.http.exported_kinds import LISTED, index_of
 from app.http.presented_transactions import PresentedTransactions
 from app.http.presenters import Presenter
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
 from schemas.base import Frozen, Timestamp
 from schemas.ids import EvidenceId, SubjectId, TenantId, derive_id
-from schemas.name_screenings import NameScreening
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.transaction_decisions import StoredTransaction, TransactionDetail
-from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.verifications import StoredVerification, Verification
-from schemas.wallets import WalletAssessment
 from streams.audit.rows import write_row
-from streams.name_screenings.records import shown as shown_screening
+from streams.dispositions.records import Hashes
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.queries import transactions_of
-from streams.transactions.velocity import open_history
 from streams.verification.records import by_mode, by_subject, folded
-from streams.wallets.handler import shown_assessment
 
 PAGE: Final = 50
 """Records, or audit rows, read at a time."""
@@ -124,46 +120,12 @@ class _Archive:
         return self._sink.take()
 
 
-class ListedKind(NamedTuple):
-    """A kind of record that is listed by subject, and how one is shown."""
-
-    folder: str
-    name: str
-    """In `schema.json`."""
-    model: type[Frozen]
-    shown: Callable[[Stores, TenantId, Record], Awaitable[Frozen]]
-
-
-LISTED: Final = {
-    RecordKind.NAME_SCREENING: ListedKind(
-        "name-screenings",
-        "name_screening",
-        NameScreening,
-        lambda stores, tenant_id, record: shown_screening(stores.vault, tenant_id, record.body),
-    ),
-    RecordKind.WALLET_ASSESSMENT: ListedKind(
-        "wallet-assessments",
-        "wallet_assessment",
-        WalletAssessment,
-        lambda stores, _, record: shown_assessment(stores.vault, record),
-    ),
-    RecordKind.HISTORIC_TRANSACTION: ListedKind(
-        "historic-transactions",
-        "historic_transaction",
-        HistoricTransaction,
-        lambda stores, tenant_id, record: open_history(
-            stores, tenant_id, StoredHistory.from_bytes(record.body)
-        ),
-    ),
-}
-"""What a subject's export holds beside verifications, transactions and sessions."""
-
-
 @dataclass(frozen=True, slots=True)
 class SubjectExport:
     """Exports what is stored of a subject, in the modes that the caller sees."""
 
     stores: Stores
+    hashes: Hashes
     tenant_id: TenantId
     subject_id: SubjectId
     modes: Sequence[bool]
@@ -253,7 +215,8 @@ class SubjectExport:
     async def _listed_records(self) -> AsyncIterator[Record]:
         for kind in LISTED:
             for livemode in self.modes:
-                async for record in self._records(kind, by_subject(livemode, self.subject_id)):
+                index = index_of(kind, self.hashes, self.tenant_id, self.subject_id, livemode=livemode)
+                async for record in self._records(kind, index):
                     yield record
 
     async def _transactions(self) -> AsyncIterator[Record]:

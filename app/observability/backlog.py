@@ -12,6 +12,7 @@ import structlog
 
 from app.adapters.files.data_dir import DATABASE_FILE
 from app.observability.disk_space import nearest_existing
+from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from streams.ports.stores import Stores
 from streams.runtime.lag import COMMANDS, Waiting
@@ -24,11 +25,12 @@ MEASURE_EVERY_S: Final = 15.0
 """Between two measurements; Prometheus asks every 15 to 60 seconds by default."""
 
 MOST_COUNTED: Final = 1_000
-"""Events are counted up to here: a larger outbox says nothing more, and counting must not load the store."""
+"""Events and audit rows are counted up to here: more says nothing more, and counting must not load the
+store."""
 
 
 async def count_in_store(stores: Stores, now: datetime) -> tuple[dict[str, int], float]:
-    """Return the numbers of waiting events and chains, and the age of the oldest event in seconds.
+    """Return how many events, chains and audit rows wait, and the age of the oldest event in seconds.
 
     Raises:
         StoreUnavailable: Nothing could be counted.
@@ -36,7 +38,18 @@ async def count_in_store(stores: Stores, now: datetime) -> tuple[dict[str, int],
     events = await stores.journal.pending_events(MOST_COUNTED)
     chains = await stores.audit_log.unsealed_tenants()
     age = (now - events[0].timestamp).total_seconds() if events else 0.0
-    return {"events": len(events), "audit_chains": len(chains)}, max(0.0, age)
+    rows = await _count_rows(stores, chains)
+    return {"events": len(events), "audit_chains": len(chains), "audit_rows": rows}, max(0.0, age)
+
+
+async def _count_rows(stores: Stores, chains: Iterable[TenantId]) -> int:
+    """Count the unsealed audit rows of these tenants."""
+    counted = 0
+    for tenant_id in chains:
+        counted += len(await stores.audit_log.unsealed(tenant_id, MOST_COUNTED - counted))
+        if counted >= MOST_COUNTED:
+            break
+    return counted
 
 
 def ages_of(waiting: Waiting, now: datetime) -> dict[str, float]:
@@ -92,8 +105,8 @@ class Backlog:
         return (
             Figure(
                 "veristream_backlog",
-                f"What waits: events not sent (at most {MOST_COUNTED}), chains with unsealed audit rows,"
-                " dead letters not sent again.",
+                "What waits: events not sent, chains with unsealed audit rows, those rows, dead letters not"
+                f" sent again; events and rows are counted up to {MOST_COUNTED}.",
                 "kind",
                 lambda: self.waiting,
             ),

@@ -94,17 +94,17 @@ async def remove(settings: Settings) -> dict[str, Any]:
     """
     async with _opened(settings) as (deployment, store, keys):
 
-        async def forget(current: RootKey) -> None:
+        async def forget(current: RootKey, retired: str) -> None:
             await asyncio.to_thread(_write_file, replace(current, others=()))
+            await _write_row(
+                deployment,
+                AuditAction.ROOT_KEY_REMOVED,
+                retired,
+                id_of(current),
+                "The root key before was removed.",
+            )
 
         retired = await remove_retired(store, keys, forget)
-        await _write_row(
-            deployment,
-            AuditAction.ROOT_KEY_REMOVED,
-            retired,
-            id_of(keys.current),
-            "The root key before was removed.",
-        )
         following = "keep a copy of it for as long as backups taken under it are kept"
         if settings.root_key is not None:
             following = f"take it out of {PREFIX}ROOT_KEY and restart every process; {following}"

@@ -124,11 +124,12 @@ async def finish(store: RootKeyStore, keys: RootKeys, at: datetime) -> None:
 
 
 async def remove_retired(
-    store: RootKeyStore, keys: RootKeys, forget: Callable[[RootKey], Awaitable[None]]
+    store: RootKeyStore, keys: RootKeys, forget: Callable[[RootKey, str], Awaitable[None]]
 ) -> str:
     """Remove the key that was replaced, if nothing needs it; returns its id.
 
-    `forget` takes it away where it lies, before the store forgets it: so a run that was cut off goes on.
+    `forget` takes it away where it lies, and says so in the audit log, before the store forgets it: so a run
+    that was cut off goes on. It gets the current key and the id of the other.
 
     Raises:
         RotationRefused: There is none, the rotation has not ended, or a data key is still under it.
@@ -141,7 +142,7 @@ async def remove_retired(
     if keys.is_rotating:
         raise RotationRefused("the rotation has not ended; finish it first with: veristream root-key rotate")
     await _require_unused(store, keys)
-    await forget(keys.current)
+    await forget(keys.current, retired)
     keyset = keys.state.keyset
     left = tuple(entry for entry in keyset.keys if entry.key_id != retired)
     await store.replace_keyset(keyset, KeySet(keys=left))

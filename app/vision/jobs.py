@@ -15,7 +15,7 @@ from app.vision.faces.metrics import Metric
 from app.vision.memory import Layout
 from schemas.base import Frozen
 from streams.verification.observations import DocumentFindings
-from streams.vision_ports import Box, Detail, Face, Picture, Quad, Sharpness, TextLine
+from streams.vision_ports import Box, Detail, Face, Picture, Quad, Sharpness, TextLine, Turn
 
 R = TypeVar("R")
 
@@ -68,14 +68,15 @@ EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tup
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
 SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
 ENCODE: Final[Job[bytes]] = Job("encode", 4, TypeAdapter(tuple[Box]), gives=Gives.FILE)
-FIND_LINES: Final = Job("find_lines", 3, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
+FIND_LINES: Final = Job("find_lines", 6, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
+"""A page takes a few tenths; with 3 s a machine on which much waited ended an honest one."""
 READ_LINES: Final = Job(
     "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...]]), TypeAdapter(tuple[TextLine, ...])
 )
 READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
 READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
-FIND_FACES: Final = Job("find_faces", 6, result=TypeAdapter(tuple[Face, ...]))
+FIND_FACES: Final = Job("find_faces", 6, TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...]))
 EMBED: Final = Job("embed", 4, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
 CHIP: Final[Job[bytes]] = Job("chip", 6, TypeAdapter(tuple[Face]), gives=Gives.FILE)
 """Answers the RGB pixels of the aligned face, a square, row after row."""

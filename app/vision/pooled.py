@@ -34,6 +34,7 @@ from streams.vision_ports import (
     Sharpness,
     TextLine,
     TextReader,
+    Turn,
 )
 
 _CONDITIONS: Final[Mapping[str, Callable[[str], Condition]]] = {
@@ -152,8 +153,8 @@ class PooledFaceEngine(FaceEngine):
         self._pool = pool
 
     @override
-    async def find(self, picture: Picture) -> tuple[Face, ...]:
-        return await self._pool.run(jobs.FIND_FACES, picture=picture)
+    async def find(self, picture: Picture, turn: Turn | None = None) -> tuple[Face, ...]:
+        return await self._pool.run(jobs.FIND_FACES, turn, picture=picture)
 
     @override
     async def embed(self, picture: Picture, face: Face) -> Embedding:

@@ -263,7 +263,10 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
         (jobs.READ_LINES, lambda asked: finished(_text(asked).read_lines(asked.seen, *asked.args))),
         (jobs.READ_CODES, lambda asked: finished(_text(asked).read_codes(asked.seen))),
         (jobs.READ_DOCUMENT, _read_document),
-        (jobs.FIND_FACES, lambda asked: finished(_present(asked.engines.faces).find(asked.seen))),
+        (
+            jobs.FIND_FACES,
+            lambda asked: finished(_present(asked.engines.faces).find(asked.seen, *asked.args)),
+        ),
         (jobs.EMBED, _embed),
         (jobs.CHIP, _chip),
         (jobs.PARALLAX, _parallax),

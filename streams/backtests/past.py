@@ -8,14 +8,11 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from schemas.ids import TenantId
-from schemas.transaction_decisions import SealedParts, StoredTransaction
-from schemas.transaction_history import StoredHistory
-from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
 from streams.ports.errors import Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
+from streams.transactions.opening import OpenedTransaction, open_transaction
 from streams.transactions.row import stands_for
-from streams.transactions.velocity import open_history, open_parts
 from streams.verification.records import Index
 
 PAGE: Final = 200
@@ -29,22 +26,11 @@ Starts = Mapping[RecordKind, Sequence[Position]]
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What was decided of a transaction, and by what."""
-
-    stored: StoredTransaction
-    parts: SealedParts
-
-
-@dataclass(frozen=True, slots=True)
 class PastTransaction:
-    """A stored transaction, opened."""
+    """A record of a transaction, opened."""
 
     record: Record
-    request: TransactionRequest
-    outcome: OutcomeClass
-    decided: Decided | None
-    """None: it was imported."""
+    opened: OpenedTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +84,12 @@ class StoredSpan:
 
     async def _open_unless_erased(self, record: Record) -> PastTransaction | None:
         try:
-            return await self._open(record)
+            return PastTransaction(record, await open_transaction(self.stores, self.tenant_id, record))
         except Erased:
             return None
 
     async def _page(self, kind: RecordKind, before: Position) -> Sequence[Record]:
         return await self.stores.records.page(self.tenant_id, kind, self.index, limit=PAGE, before=before)
-
-    async def _open(self, record: Record) -> PastTransaction:
-        if record.kind is RecordKind.HISTORIC_TRANSACTION:
-            imported = StoredHistory.from_bytes(record.body)
-            request = await open_history(self.stores, self.tenant_id, imported)
-            return PastTransaction(record, request, imported.outcome, None)
-        stored = StoredTransaction.from_bytes(record.body)
-        parts = await open_parts(self.stores, self.tenant_id, stored)
-        outcome = OUTCOME_CLASS[stored.decisions[0].decision]
-        return PastTransaction(record, parts.request, outcome, Decided(stored, parts))
 
 
 async def _by_time(streams: Sequence[AsyncIterator[PastTransaction]]) -> AsyncIterator[PastTransaction]:
@@ -143,5 +119,6 @@ def in_order(found: Sequence[PastTransaction]) -> Iterator[PastTransaction]:
 
 
 def _follows(one: PastTransaction, other: PastTransaction) -> bool:
-    circumstances = None if one.decided is None else one.decided.parts.circumstances
+    decided = one.opened.decided
+    circumstances = None if decided is None else decided.circumstances
     return circumstances is not None and stands_for(bytes.fromhex(circumstances.after), other.record.id)

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from schemas.backtests import BacktestProgress, BacktestResult, StoredBacktest
+from schemas.ids import TransactionId
 from schemas.policies import FeatureKey, FeatureValue, RuleMode
+from schemas.transaction_decisions import Circumstances
 from schemas.transactions import TransactionRequest
-from streams.backtests.past import Decided, StoredSpan
+from streams.backtests.past import StoredSpan
 from streams.backtests.rows import Key, SpanRows
 from streams.backtests.tally import Tally
 from streams.policies.compiling import CompiledPolicy
@@ -20,6 +22,7 @@ from streams.ports.stores import Stores
 from streams.transactions.comparing import Past, decide_again, hits_of, is_unknown
 from streams.transactions.features import values
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.opening import FirstDecision
 from streams.transactions.row import VelocityEvent
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.velocity import REBUILT_FROM, event_of
@@ -56,32 +59,34 @@ class Replay:
         starts, total = await span.pages(job.since)
         done, reported_at = 0, time.monotonic()
         async for one in span.oldest_first(starts):
-            event = event_of(self.hashes, job.tenant_id, one.request, one.outcome)
-            if one.decided is not None and one.record.created_at >= job.since:
+            request, about = one.opened.request, TransactionId(one.record.id)
+            event = event_of(self.hashes, job.tenant_id, request, one.opened.outcome)
+            if one.opened.decided is not None and one.record.created_at >= job.since:
                 done += 1
-                if job.subject_id in (None, one.request.subject_id):
-                    self._decide(one.decided, event, tally)
-            for key in self._keys(one.request):
-                self._rows.add(key, one.record.id, event)
+                if job.subject_id in (None, request.subject_id):
+                    self._decide(about, request, one.opened.decided, event, tally)
+            for key in self._keys(request):
+                self._rows.add(key, about, event)
             if time.monotonic() - reported_at >= EVERY_S:
                 self.tell(BacktestProgress(done=done, total=total))
                 reported_at = time.monotonic()
         self.tell(BacktestProgress(done=done, total=total))
         return tally.result
 
-    def _decide(self, one: Decided, event: VelocityEvent, tally: Tally) -> None:
-        request = one.parts.request
-        past = Past.of(one.parts, scenario_for(request.subject_id, livemode=self.job.livemode))
+    def _decide(
+        self,
+        about: TransactionId,
+        request: TransactionRequest,
+        first: FirstDecision,
+        event: VelocityEvent,
+        tally: Tally,
+    ) -> None:
+        scenario = scenario_for(request.subject_id, livemode=self.job.livemode)
+        past = Past(request, first.checks, first.circumstances or Circumstances(), scenario)
         decided = decide_again(self.policy, past, self._features(request, event))
-        if is_unknown(self.policy, past, decided, one.parts.rules):
+        if is_unknown(self.policy, past, decided, first.rules):
             tally.unknown += 1
-        tally.add(
-            one.stored.transaction.transaction_id,
-            one.stored.decisions[0].decision,
-            decided.decision,
-            hits_of(decided.rules),
-            hits_of(one.parts.rules),
-        )
+        tally.add(about, first.decision, decided.decision, hits_of(decided.rules), hits_of(first.rules))
 
     def _features(self, request: TransactionRequest, event: VelocityEvent) -> dict[str, FeatureValue]:
         found = {feature.name: FeatureValue(None) for feature in self.policy.features}

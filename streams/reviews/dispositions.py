@@ -16,7 +16,7 @@ from streams.ports.screening import ListedEntries
 from streams.ports.stores import Stores
 from streams.privacy.errors import refusing_erased
 from streams.privacy.sealing import seal
-from streams.transactions.velocity import open_parts
+from streams.transactions.opening import open_parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from streams.verification.checks import RequiredChecks
 from streams.verification.engines import Engines, name_of
 from streams.verification.observations import FacesSeen
 from streams.verification.policy import MovementBands, VerificationPolicy
-from streams.vision_ports import Embedding, Picture, Pose, on_behalf_of
+from streams.vision_ports import Embedding, Picture, Pose, Turn, on_behalf_of
 
 SELFIE_S: Final = 2.0
 """How long a person waits to hear that there is no face on a selfie; the evaluation finds it out anyway."""
@@ -52,6 +52,8 @@ class SelfieFace:
     pose: Pose | None
     embedding: Embedding | None = field(repr=False)
     digest: str
+    turn: Turn = 0
+    """The turn at which it stands upright; frames come from the same camera."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,10 @@ class CapturedFaces:
         with on_behalf_of(tenant_id):
             picture = await self._picture(tenant_id, evidence_id)
             view = await self._checks.look(picture)
-        pose = self._engines.faces.pose(view.face) if view.face is not None else None
-        return SelfieFace(view.seen, pose, view.embedding, picture.digest)
+        if view.face is None:
+            return SelfieFace(view.seen, None, view.embedding, picture.digest)
+        pose = self._engines.faces.pose(view.face)
+        return SelfieFace(view.seen, pose, view.embedding, picture.digest, view.face.turn)
 
     async def _look_at_frame(
         self, tenant_id: TenantId, evidence_id: EvidenceId, selfie: SelfieFace
@@ -141,7 +145,7 @@ class CapturedFaces:
         with on_behalf_of(tenant_id):
             picture = await self._picture(tenant_id, evidence_id)
             _require_size(picture)
-            view = await self._checks.look(picture)
+            view = await self._checks.look(picture, selfie.turn)
         faces, shorter = self._engines.faces, min(picture.width, picture.height)
         if view.face is None or view.embedding is None or selfie.embedding is None:
             return FrameFace(FrameSeen(view.seen, shorter), picture.digest)

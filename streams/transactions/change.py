@@ -23,7 +23,7 @@ from schemas.transactions import TransactionRequest
 from streams.ports.records import Change, Record, RecordKind
 from streams.transactions import cases, events, records
 from streams.transactions.comparing import Judged
-from streams.transactions.rules import OPENS_CASE, Decided
+from streams.transactions.rules import OPENS_CASE, Decided, shown_rules
 from streams.transactions.wallets import transfer_records
 
 
@@ -51,7 +51,7 @@ class Outcome:
         """What is stored sealed."""
         return SealedParts(
             request=self.request,
-            rules=self.decided.rules,
+            rules=shown_rules(self.decided),
             checks=self.decided.checks,
             circumstances=self.judged.circumstances,
         )

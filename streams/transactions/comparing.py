@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from schemas.policies import Feature, FeatureKey, FeatureValue, FieldValue, RuleOutcome
 from schemas.policy_documents import PolicyDocument
@@ -10,10 +10,8 @@ from schemas.transaction_decisions import (
     CheckOutcome,
     Circumstances,
     ScreenedTarget,
-    SealedParts,
     ShadowOutcome,
     ShownCheck,
-    ShownRule,
 )
 from schemas.transactions import TransactionRequest
 from streams.policies.compiling import CompiledPolicy, ValueLists
@@ -33,6 +31,25 @@ class Judged:
     decided: Decided
     circumstances: Circumstances | None = None
     shadow: ShadowOutcome | None = None
+
+
+class EvaluatedRule(Protocol):
+    """What a rule came to, now or then; a comparison needs nothing of what it read."""
+
+    @property
+    def id(self) -> str:
+        """Its id in the text."""
+        ...
+
+    @property
+    def result(self) -> RuleOutcome:
+        """What it came to."""
+        ...
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Of an ERROR the features and lists that were not there."""
+        ...
 
 
 class AskedList:
@@ -58,11 +75,6 @@ class Past:
     checks: tuple[ShownCheck, ...] = ()
     circumstances: Circumstances = field(default_factory=Circumstances)
     scenario: Scenario | None = None
-
-    @classmethod
-    def of(cls, parts: SealedParts, scenario: Scenario | None) -> "Past":
-        """Return what was stored of a transaction."""
-        return cls(parts.request, parts.checks, parts.circumstances or Circumstances(), scenario)
 
     @property
     def lists(self) -> ValueLists:
@@ -147,12 +159,12 @@ def outcome_of(policy: CompiledPolicy, decided: Decided) -> ShadowOutcome:
     )
 
 
-def hits_of(rules: Iterable[ShownRule]) -> tuple[str, ...]:
+def hits_of(rules: Iterable[EvaluatedRule]) -> tuple[str, ...]:
     """Return the rules that hit, those of mode SHADOW among them."""
     return tuple(rule.id for rule in rules if rule.result is RuleOutcome.HIT)
 
 
-def is_unknown(policy: CompiledPolicy, past: Past, decided: Decided, before: Sequence[ShownRule]) -> bool:
+def is_unknown(policy: CompiledPolicy, past: Past, decided: Decided, before: Sequence[EvaluatedRule]) -> bool:
     """Return whether the text named a check, field or list that was not looked at then."""
     if past.scenario is not None:
         return False
@@ -169,7 +181,7 @@ def is_unknown(policy: CompiledPolicy, past: Past, decided: Decided, before: Seq
     return not _unloaded(decided.rules) <= _unloaded(before)
 
 
-def _unloaded(rules: Iterable[ShownRule]) -> set[str]:
+def _unloaded(rules: Iterable[EvaluatedRule]) -> set[str]:
     return {name for rule in rules if rule.result is RuleOutcome.ERROR for name in rule.missing}
 
 

@@ -59,6 +59,7 @@ from streams.transactions.importing import ImportTransactions
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed.keys import keys_of
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.opening import open_parts
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
 from streams.transactions.row import newest_id
@@ -66,7 +67,7 @@ from streams.transactions.rules import SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
 from streams.transactions.suppressed_rules import RuleSuppressions, rules_suppressed_for
-from streams.transactions.velocity import VelocityRows, event_of, open_parts
+from streams.transactions.velocity import VelocityRows, event_of
 from streams.transactions.wallets import TransactionWallets
 from streams.verification.sandbox import Scenario
 

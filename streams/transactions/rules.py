@@ -79,7 +79,10 @@ class Decided:
     reasons: tuple[TransactionReason, ...]
     risk_score: int
     risk_level: RiskLevel
-    rules: tuple[ShownRule, ...] = ()
+    rules: tuple[RuleResult, ...] = ()
+    """See `shown_rules`."""
+    suppressed: Mapping[str, str] = field(default_factory=dict)
+    """The disposition that covers the hits of a rule, by the rule's id."""
     checks: tuple[ShownCheck, ...] = ()
     recommendation: Recommendation | None = None
     """None unless it opens a case."""
@@ -101,7 +104,8 @@ class _Weighed:
 
     claims: list[_Claim] = field(default_factory=list)
     score: int = 0
-    rules: tuple[ShownRule, ...] = ()
+    rules: tuple[RuleResult, ...] = ()
+    suppressed: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[ShownCheck, ...] = ()
 
 
@@ -163,6 +167,7 @@ def _with_consequences(
         risk_score=weighed.score,
         risk_level=_risk_level(outcome, policy, weighed),
         rules=weighed.rules,
+        suppressed=weighed.suppressed,
         checks=weighed.checks,
         recommendation=_recommendation(outcome, matched=matched),
         hold_for=hold.expires_after if waits else None,
@@ -210,7 +215,7 @@ def _weigh(
     counted = [one for one in results if one.id not in suppressed or one.result is not RuleOutcome.HIT]
     score = sum(result.score for result in counted if _counts(result))
     claims = [*_claims_of_checks(judged), *_claims_of_rules(counted), *_claims_of_score(policy, score)]
-    return _Weighed(claims, score, tuple(_shown(results, suppressed)), judged)
+    return _Weighed(claims, score, results, suppressed, judged)
 
 
 def _suppressed(policy: CompiledPolicy, state: SubjectState) -> Mapping[str, str]:
@@ -287,6 +292,11 @@ def _claims_of_score(policy: CompiledPolicy, score: int) -> Iterator[_Claim]:
 
 def _counts(result: RuleResult) -> bool:
     return result.mode is RuleMode.ACTIVE and result.result is RuleOutcome.HIT
+
+
+def shown_rules(decided: Decided) -> tuple[ShownRule, ...]:
+    """Return the rules as they are stored and shown, with everything they read."""
+    return tuple(_shown(decided.rules, decided.suppressed))
 
 
 def _shown(results: Sequence[RuleResult], suppressed: Mapping[str, str]) -> Iterator[ShownRule]:

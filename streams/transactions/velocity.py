@@ -7,16 +7,15 @@ from typing import Final
 
 from schemas.ids import SubjectId, TenantId
 from schemas.policies import DistinctField
-from schemas.transaction_decisions import SealedParts, StoredTransaction, TransactionCommandBase
-from schemas.transaction_history import HistoricTransaction, StoredHistory
-from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
+from schemas.transaction_decisions import TransactionCommandBase
+from schemas.transactions import OutcomeClass, TransactionRequest
 from streams.ports.errors import Erased
 from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.opening import open_transaction
 from streams.transactions.queries import listed
-from streams.transactions.records import parts_label, request_label
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
 from streams.verification.records import Index, by_subject
 
@@ -77,43 +76,11 @@ async def rebuilt_row(
     row = VelocityRow()
     for record in sorted(found, key=lambda one: (one.created_at, one.id)):
         try:
-            request, outcome = await _open(stores, tenant_id, record)
+            opened = await open_transaction(stores, tenant_id, record)
         except Erased:
             continue
-        velocity_row.add(row, record.id, event_of(hashes, tenant_id, request, outcome))
+        velocity_row.add(row, record.id, event_of(hashes, tenant_id, opened.request, opened.outcome))
     return row
-
-
-async def _open(
-    stores: Stores, tenant_id: TenantId, record: Record
-) -> tuple[TransactionRequest, OutcomeClass]:
-    """Return what was sent about a transaction, and the class of its first outcome."""
-    if record.kind is RecordKind.HISTORIC_TRANSACTION:
-        imported = StoredHistory.from_bytes(record.body)
-        return await open_history(stores, tenant_id, imported), imported.outcome
-    stored = StoredTransaction.from_bytes(record.body)
-    parts = await open_parts(stores, tenant_id, stored)
-    return parts.request, OUTCOME_CLASS[stored.decisions[0].decision]
-
-
-async def open_history(stores: Stores, tenant_id: TenantId, stored: StoredHistory) -> HistoricTransaction:
-    """Return an imported transaction; raises as `open_parts` does."""
-    label = request_label(stored.transaction_id)
-    opened = await stores.vault.open(tenant_id, stored.subject_id, label, stored.sealed_request)
-    return HistoricTransaction.from_bytes(opened)
-
-
-async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:
-    """Return the sealed parts of a transaction.
-
-    Raises:
-        Erased: The subject was erased.
-        Damaged: They are not what was sealed.
-    """
-    transaction = stored.transaction
-    label = parts_label(transaction.transaction_id)
-    opened = await stores.vault.open(tenant_id, transaction.subject_id, label, stored.sealed_parts)
-    return SealedParts.from_bytes(opened)
 
 
 def event_of(

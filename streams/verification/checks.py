@@ -48,6 +48,7 @@ from streams.vision_ports import (
     LivenessEngine,
     Picture,
     Sharpness,
+    Turn,
     deadline,
 )
 
@@ -231,15 +232,15 @@ class RequiredChecks:
         copy_at = engines.faces.copy_at if bands.copy_at is None else bands.copy_at
         return ReuseFacts(shows_document=shows_document, parallax=parallax, copy_at=copy_at)
 
-    async def look(self, picture: Picture) -> FaceView:
-        """Find the best face, measure it and compute its embedding.
+    async def look(self, picture: Picture, turn: Turn | None = None) -> FaceView:
+        """Find the best face, measure it and compute its embedding; with a turn, only one upright at it.
 
         Raises:
             EngineFailed: An engine broke or ran out of time.
             Overloaded: An engine has no room.
         """
         engines = self._engines
-        faces = await self.call(engines.faces.find(picture))
+        faces = await self.call(engines.faces.find(picture, turn))
         if not faces:
             return FaceView(FacesSeen(count=0, several_alike=False))
         best = faces[0]

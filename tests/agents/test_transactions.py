@@ -41,8 +41,8 @@ from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed.handler import KeyedVelocity
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.opening import open_parts
 from streams.transactions.published import StoredPolicies
-from streams.transactions.velocity import open_parts
 from tests.agents.support import ACME, KEYS, everything_in, now, quick_guard, quick_settings, until_settled
 from tests.http.support import Silence, wallets_over
 

@@ -17,7 +17,7 @@ from tests.documentation import DOCS, ROOT, SHELLS, anchors, blocks, links, name
 
 RUN_ELSEWHERE: Final = frozenset({
     "run", "test", "backup", "root key", "secrets", "receiver", "vectors",
-    "size", "watch", "upgrade", "disk full", "broker moved",
+    "watch", "upgrade", "restore", "disk full",
 })  # fmt: skip
 """Marks of blocks that have a test of their own, or that `.ci/run` executes."""
 

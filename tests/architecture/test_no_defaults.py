@@ -8,7 +8,8 @@ import pytest
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-PROFILES = [ROOT / "docker-compose.yml", ROOT / "Dockerfile", *sorted((ROOT / "deploy").iterdir())]
+DEPLOY = sorted(filter(Path.is_file, (ROOT / "deploy").iterdir()))  # byte code may lie beside them
+PROFILES = [ROOT / "docker-compose.yml", ROOT / "Dockerfile", *DEPLOY]
 
 GIVEN = re.compile(
     r"(?im)^\s*-?\s*(?:ENV\s+|export\s+)?[\"']?[a-z0-9_.-]*(?:password|passwd|token|secret|root_key|api_key)"

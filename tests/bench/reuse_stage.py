@@ -30,6 +30,7 @@ from streams.vision_ports import (
     Pose,
     Sharpness,
     TextReader,
+    Turn,
 )
 from tests.handlers.verification_stage import Stage
 
@@ -65,7 +66,7 @@ class RealFaces(FaceEngine):
     """The default engine; what it found on a picture is found once."""
 
     core: CoreFaceEngine
-    found: dict[str, tuple[Face, ...]] = field(default_factory=dict)
+    found: dict[tuple[str, Turn | None], tuple[Face, ...]] = field(default_factory=dict)
     vectors: dict[tuple[str, Face], Embedding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -74,10 +75,11 @@ class RealFaces(FaceEngine):
         self.fail_at, self.copy_at = self.core.fail_at, self.core.copy_at
 
     @override
-    async def find(self, picture: Picture) -> tuple[Face, ...]:
-        if picture.digest not in self.found:
-            self.found[picture.digest] = await self.core.find(picture)
-        return self.found[picture.digest]
+    async def find(self, picture: Picture, turn: Turn | None = None) -> tuple[Face, ...]:
+        place = picture.digest, turn
+        if place not in self.found:
+            self.found[place] = await self.core.find(picture, turn)
+        return self.found[place]
 
     @override
     async def embed(self, picture: Picture, face: Face) -> Embedding:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -11,10 +11,13 @@ from playwright.async_api import Browser, async_playwright
 
 from tests.browser.fixtures import find_chromium
 from tests.browser.scenes import black, write_scene
-from tests.browser.shown import WAIT_MS, Shown
+from tests.browser.shown import NO_CLICK_BEFORE_LOAD, WAIT_MS, Shown, until_scripted
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, running_service, veristream_json
 from tests.journeys.test_sessions import publish_flow
+
+PLAIN_HOST: Final = "phone.example"
+"""Leads to the service too; to the browser it is an insecure origin, as any name on plain http is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ async def camera(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Came
     arguments = [
         "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-video-capture={scene}",
+        f"--host-resolver-rules=MAP {PLAIN_HOST} 127.0.0.1",
         "--no-sandbox",
     ]
     async with async_playwright() as playwright:
@@ -63,10 +67,14 @@ async def shown(service: Service, camera: Camera) -> AsyncIterator[Show]:
         options.setdefault("reduced_motion", "reduce")  # axe would judge colours on their way
         permissions = ["camera"] if allowed else []
         context = await camera.browser.new_context(permissions=permissions, **options)
+        context.set_default_timeout(WAIT_MS)
+        await context.add_init_script(NO_CLICK_BEFORE_LOAD)
         one = Shown(await context.new_page(), context, service.url)
         one.watch()
         opened.append(one)
-        await one.page.goto(address, timeout=WAIT_MS)
+        await one.page.goto(address)
+        if options.get("java_script_enabled", True):
+            await until_scripted(one.page)
         return one
 
     yield show

@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def needs_browser(item: pytest.Item) -> bool:
     """Whether a test asks for a browser."""
-    return "shown" in getattr(item, "fixturenames", ())
+    return "camera" in getattr(item, "fixturenames", ())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

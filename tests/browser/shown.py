@@ -18,10 +18,24 @@ expect.set_options(timeout=WAIT_MS)
 _DRAWN: Final = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 """Resolves once the page was drawn with what was changed before."""
 
+NO_CLICK_BEFORE_LOAD: Final = """
+const style = new CSSStyleSheet();
+style.replaceSync("html { pointer-events: none }");
+document.adoptedStyleSheets = [style];
+addEventListener("load", () => (document.adoptedStyleSheets = []), { once: true });
+"""
+"""Makes every click wait until the page's scripts listen; before keys a test awaits `until_scripted`."""
+
 ONE_AT_A_TIME: Final = "429 (Too Many Requests)"
 """A picture chosen while the last one is still being judged is sent again by itself (P10)."""
 
 RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+
+
+async def until_scripted(page: Page) -> None:
+    """Return once the scripts of a page listen, and what they hold back until then is enabled."""
+    await page.wait_for_load_state()
+    await expect(page.locator("[data-scripted]:disabled")).to_have_count(0)
 
 
 def screenshots() -> Path:
@@ -59,6 +73,26 @@ class Shown:
         expected = (*self.expected, ONE_AT_A_TIME)
         if message.type == "error" and not any(one in message.text for one in expected):
             self.faults.append(f"console: {message.text}")
+
+    async def weigh(self, address: str) -> tuple[int, int]:
+        """Open a page; its requests and the bytes on the wire, without pictures of evidence."""
+        wire = await self.context.new_cdp_session(self.page)
+        asked: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+
+        def ask(event: dict[str, Any]) -> None:
+            asked[event["requestId"]] = event["request"]["url"]
+
+        def finish(event: dict[str, Any]) -> None:
+            sizes[event["requestId"]] = int(event["encodedDataLength"])
+
+        wire.on("Network.requestWillBeSent", ask)
+        wire.on("Network.loadingFinished", finish)
+        await wire.send("Network.enable")
+        await self.page.goto(address, wait_until="networkidle")
+        own = {one for one, url in asked.items() if url.startswith("http") and "/evidence/" not in url}
+        sent = [sizes[one] for one in own if sizes[one] > 0]  # nothing: out of the browser's cache
+        return len(sent), sum(sent)
 
     async def on_screen(self, name: str) -> None:
         """Wait until a screen of the capture page is shown."""

@@ -2,13 +2,16 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Final
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import pytest
+from PIL import Image
 from playwright.async_api import FileChooser, Route, expect
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
-from tests.browser.conftest import Camera, Open, Show
+from tests.browser.conftest import PLAIN_HOST, Camera, Open, Show
 from tests.browser.scenes import black, face, passport, steady, write_scene
 from tests.browser.shown import Shown
 from tests.journeys.service import Service, blurred, hopper
@@ -24,11 +27,83 @@ def document() -> bytes:
     return to_jpeg(draw_passport(PassportSpecimen(), hopper().portrait))
 
 
-async def upload_until_result(page: Shown) -> None:
-    """Agree, and upload both pictures instead of taking them."""
+def sixty_megapixels() -> bytes:
+    """The same page as a very large photograph."""
+    page = draw_passport(PassportSpecimen(), hopper().portrait).convert("L")
+    return to_jpeg(page.resize((9600, round(9600 * page.height / page.width)), Image.Resampling.NEAREST))
+
+
+def small() -> bytes:
+    """A picture of too few pixels."""
+    return to_jpeg(Image.new("RGB", (150, 900)))
+
+
+def moving(kind: str) -> bytes:
+    """Two pictures in one file."""
+    out, frames = BytesIO(), [Image.new("RGB", (400, 400), colour) for colour in ("red", "blue")]
+    frames[0].save(out, kind, save_all=True, append_images=frames[1:])
+    return out.getvalue()
+
+
+UNUSABLE: Final = (
+    *((moving(kind), "does not move") for kind in ("GIF", "WEBP", "PNG")),
+    (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "cannot open HEIC"),
+    (b"%PDF-1.7 and no picture", "not a picture that can be opened"),
+    (b"", "not a picture that can be opened"),
+    (small(), "too small"),
+)
+"""Files that cannot be sent, and what is said of them."""
+
+NO_CAMERA: Final = {
+    "NotFoundError": "No camera was found",
+    "NotReadableError": "Another app is using the camera",
+    "in app": "your phone's own browser",
+    "no camera for pages": "your phone's own browser",
+}
+"""Why a browser gives no camera, and what is said of it."""
+
+REFUSE: Final = """name => {
+  const give = (what, value) => Object.defineProperty(navigator, what, { value, configurable: true });
+  if (name === "no camera for pages") return give("mediaDevices", undefined);
+  const inApp = name === "in app";
+  if (inApp) give("userAgent", "Mozilla/5.0 (Linux; Android 14; Pixel 8; wv) Version/4.0 Mobile Safari/537");
+  const refused = new DOMException("", inApp ? "NotAllowedError" : name);
+  navigator.mediaDevices.getUserMedia = () => Promise.reject(refused);
+}"""
+"""Lets the browser answer as one without a camera, one that is busy, and those of other apps."""
+
+
+class Lost(NamedTuple):
+    """An answer that the service did not give."""
+
+    status: int
+    kind: str
+    body: str
+
+
+LOST: Final = (
+    "request",
+    "answer",
+    Lost(503, "application/problem+json", "{}"),
+    Lost(429, "application/problem+json", "{}"),
+    Lost(502, "text/html", "<h1>Bad gateway</h1>"),
+    Lost(200, "text/html", "<h1>Sign in to the network</h1>"),
+    Lost(200, "application/json", '{"accepted": tr'),
+)
+"""What becomes of a picture on its way, one after the other."""
+
+
+NO_STORAGE: Final = """Object.defineProperty(window, "sessionStorage", {
+  get() { throw new DOMException("refused", "SecurityError"); },
+})"""
+"""Lets the browser refuse storage."""
+
+
+async def upload_until_result(page: Shown, why: str) -> None:
+    """Agree, and upload both pictures instead of taking them; the page says why."""
     await page.on_screen("consent")
     await page.press("agree")
-    await page.on_screen("blocked")
+    await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text(why)
     await page.upload(document())
     await page.press("use")
     await page.page.locator("#last4").fill("02C3")
@@ -124,10 +199,20 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
     wrong = await page.judge("blocked")
     await page.page.reload()
     await page.on_screen("blocked")
-    await page.upload(b"GIF89a and no picture")
-    await expect(page.page.locator('[data-slot="camera-note"]')).to_contain_text("does not move")
-    await page.on_screen("blocked")
-    await page.upload(document())
+    for name, words in NO_CAMERA.items():
+        await page.page.evaluate(REFUSE, name)
+        await page.press("camera")
+        await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text(words)
+    note = page.page.locator('[data-slot="camera-note"]')
+    for picture, words in UNUSABLE:
+        await page.upload(picture)
+        await expect(note).to_contain_text(words)
+        await page.on_screen("blocked")
+    await page.upload(sixty_megapixels())
+    await expect(page.page.locator('[data-action="use"]:visible')).to_be_visible()
+    sent = await page.page.locator('[data-slot="photo"]').evaluate(
+        "one => [one.naturalWidth, one.naturalHeight]"
+    )
     await page.press("use")
     await page.page.locator("#last4").fill("02C3")
     await page.page.keyboard.press("Enter")
@@ -139,7 +224,7 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
     wrong += await page.judge("in-review")
     row = (await service.get(f"/v1/verification-sessions/{opened['session_id']}"))[1]
     assert row["capture_sources"] == {"document": "UPLOAD", "selfie": "UPLOAD"}
-    assert wrong == []
+    assert (max(sent), wrong) == (2200, [])
 
 
 async def test_declining_takes_nothing_and_can_be_undone(shown: Show, open_session: Open) -> None:
@@ -153,47 +238,83 @@ async def test_declining_takes_nothing_and_can_be_undone(shown: Show, open_sessi
     assert wrong == []
 
 
-async def test_another_device_goes_on_and_the_first_one_follows(shown: Show, open_session: Open) -> None:
+async def test_an_insecure_device_with_a_wrong_clock_goes_on_and_the_first_one_follows(
+    shown: Show, open_session: Open, service: Service
+) -> None:
     opened = await open_session("sim:reject:FACE_MISMATCH@hand")
     desk = await shown(opened["url"], viewport={"width": 1280, "height": 800})
     await desk.press("hand-over")
     await desk.on_screen("hand")
     wrong = await desk.judge("hand-over")
-    phone = await shown(opened["url"], allowed=False)
-    await upload_until_result(phone)
+    phone = await shown("about:blank", allowed=False)
+    phone.expected = ("Cross-Origin-Opener-Policy",)  # heeded on secure connections only
+    phone.origin = service.url.replace("127.0.0.1", PLAIN_HOST)
+    await phone.context.add_init_script(NO_STORAGE)
+    await phone.page.clock.set_fixed_time("1999-12-31T23:59:59Z")
+    await phone.page.goto(opened["url"].replace(service.url, phone.origin))
+    await phone.on_screen("consent")
+    await phone.page.reload()
+    await upload_until_result(phone, "only over a secure connection")
 
     await expect(desk.page.locator(TITLE)).to_have_text("You could not be verified")
     wrong += await desk.judge("not-verified")
     assert wrong == []
 
 
-async def test_a_picture_cut_off_is_sent_again_by_itself(shown: Show, open_session: Open) -> None:
-    page = await shown((await open_session("sim:approved@cut"))["url"], allowed=False)
-    page.expected = ("ERR_", "503", "502")
-    tries: list[int] = []
+async def test_what_the_network_loses_is_sent_again_by_itself_and_kept_once(
+    shown: Show, open_session: Open, service: Service, tmp_path: Path
+) -> None:
+    opened = await open_session("sim:approved@cut", "DOCUMENT")
+    page = await shown(opened["url"], allowed=False)
+    page.expected = ("ERR_", "409", "429", "502", "503")  # 409: handed in already
+    chosen, left = tmp_path / "page.jpg", list(LOST)
+    chosen.write_bytes(document())
+    seen = asyncio.Event()
 
-    async def fail(route: Route) -> None:
-        tries.append(1)
-        match len(tries):
-            case 1:
+    async def cut(route: Route) -> None:
+        chosen.write_bytes(b"")  # the picture is in memory by now
+        if not left:
+            await seen.wait()
+            await route.continue_()
+            return
+        match left.pop(0):
+            case "request":
                 await route.abort("connectionreset")
-            case 2:
-                await route.fulfill(status=503, headers={"Retry-After": "1"}, body="{}")
-            case 3:
-                await route.fulfill(status=502, content_type="text/html", body="<h1>Bad gateway</h1>")
-            case _:
-                await route.continue_()
+            case "answer":
+                await route.fetch()
+                await route.abort("connectionreset")
+            case Lost(status, kind, body):
+                await route.fulfill(status=status, headers={"Retry-After": "1"}, content_type=kind, body=body)
 
+    async def never(route: Route) -> None:
+        await route.abort("connectionreset")
+
+    await page.on_screen("consent")
+    await page.page.route("**/assets/taking.*", never)
     await page.press("agree")
-    await page.page.route("**/v1/capture/document", fail)
-    await page.upload(document())
+    await page.on_screen("failed")
+    wrong = await page.judge("failed", widths=(320,))
+    await page.page.unroute("**/assets/taking.*")
+    await page.press("retry")
+    await page.on_screen("blocked")
+    await page.page.route("**/v1/capture/document", cut)
+    await page.page.locator('section:not([hidden]) [data-slot="file"]').set_input_files(chosen)
     banner = page.page.locator('[data-slot="banner"]')
     await expect(banner).to_be_visible()
-    wrong = await page.judge("offline", widths=(320,))
-
-    await expect(page.page.locator('[data-action="use"]:visible')).to_be_visible()
+    wrong += await page.judge("offline", widths=(320,))
+    seen.set()
+    await page.press("use")
     await expect(banner).to_be_hidden()
-    assert (len(tries), wrong) == (4, [])
+    assert (left, wrong) == ([], [])
+
+    left.extend(["request", "answer"])
+    await page.page.route("**/v1/capture/submit", cut)
+    await page.page.locator("#last4").fill("02C3")
+    await page.page.keyboard.press("Enter")
+    await expect(page.page.locator(TITLE)).to_have_text("Thank you, it is you")
+    row = (await service.get(f"/v1/verification-sessions/{opened['session_id']}"))[1]
+    found = (await service.get(f"/v1/verifications/{row['verification_id']}"))[1]
+    assert [one["kind"] for one in found["evidence"]].count("IMAGE") == 1
 
 
 async def test_a_covered_lens_is_said_to_be_black(camera: Camera, shown: Show, open_session: Open) -> None:
@@ -289,4 +410,4 @@ async def test_names_of_markup_are_shown_as_text(shown: Show, open_session: Open
     await page.on_screen("blocked")
 
     assert (await page.page.locator("img[src=x]").count(), wrong) == (0, False)
-    assert await page.page.title() == "The camera cannot be used"
+    await expect(page.page).to_have_title("The camera cannot be used")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.async_api import Error, expect
+from playwright.async_api import Error, Route, expect
 
 from app.web.texts import CODES, languages
 from tests.browser.conftest import Open, Show
@@ -19,18 +19,12 @@ FIRST_VIEW_REQUESTS = 8
 async def test_the_first_view_is_small(shown: Show, open_session: Open) -> None:
     opened = await open_session("sim:approved@bytes")
     page = await shown("about:blank")
-    wire = await page.context.new_cdp_session(page.page)
-    received: list[int] = []
-    wire.on("Network.loadingFinished", lambda event: received.append(int(event["encodedDataLength"])))
-    await wire.send("Network.enable")
 
-    await page.page.goto(opened["url"])
+    requests, size = await page.weigh(opened["url"])
     await page.on_screen("consent")
 
-    asked = [request for request in page.requests if request.url.startswith("http")]
-    assert len(asked) <= FIRST_VIEW_REQUESTS
-    assert sum(received) <= FIRST_VIEW_BYTES
-    assert len(received) >= len(asked) - 1
+    assert requests <= FIRST_VIEW_REQUESTS
+    assert size <= FIRST_VIEW_BYTES
 
 
 async def test_the_policy_holds(shown: Show, open_session: Open) -> None:
@@ -96,6 +90,20 @@ async def test_without_scripts_the_page_says_what_it_needs(shown: Show, service:
     page = await shown(f"{service.url}/verify#x", java_script_enabled=False)
 
     await expect(page.page.locator("noscript p")).to_contain_text("This page needs JavaScript")
+
+
+async def test_a_browser_too_old_for_the_scripts_is_said_to_be(shown: Show, service: Service) -> None:
+    page = await shown("about:blank")
+
+    async def unreadable(route: Route) -> None:
+        await route.fulfill(content_type="text/javascript", body="class Old { #words of the future }")
+
+    await page.page.route("**/assets/capture.*.js", unreadable)
+    await page.page.goto(f"{service.url}/verify#x")
+
+    await expect(page.page.locator(".late")).to_be_visible()
+    assert [fault.split(":")[0] for fault in page.faults] == ["script"]
+    page.faults.clear()
 
 
 async def test_a_problem_is_a_page_for_people(shown: Show, service: Service) -> None:

@@ -1,33 +1,31 @@
 """The console's sign-in, enrolment, account and queue in a browser, by keyboard alone."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Page, Route, ViewportSize, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.conftest import Show
-from tests.browser.console import QUEUE, Invited, enrol_by_keyboard, enter_by_keyboard, invite, open_cases
-from tests.browser.shown import Shown
+from tests.browser.console import (
+    DESK,
+    QUEUE,
+    Invited,
+    enrol_by_keyboard,
+    enrolled,
+    enter_by_keyboard,
+    invite,
+    open_cases,
+)
+from tests.browser.shown import until_scripted
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CANARY: Final = '<img src=x onerror="document.title=1">'
-DESK: Final = ViewportSize(width=1280, height=800)
 REFUSED: Final = ("401 (Unauthorized)", "422 (Unprocessable", "429 (Too Many")
-
-
-async def enrolled(shown: Show, service: Service, who: Invited, at: str = QUEUE) -> Shown:
-    """A browser in which a new member has signed in and enrolled, at a page."""
-    page = await shown(service.url + at, viewport=DESK)
-    await enter_by_keyboard(page.page, who)
-    await enrol_by_keyboard(page.page)
-    await page.page.locator("[name=kept]").check()
-    await page.page.keyboard.press("Enter")
-    await expect(page.page.locator(".bar")).to_be_visible()
-    return page
 
 
 async def test_a_new_member_signs_in_enrols_and_signs_in_again_by_keyboard(
@@ -62,6 +60,7 @@ async def test_a_new_member_signs_in_enrols_and_signs_in_again_by_keyboard(
     await page.page.locator('main [data-action="sign-out"]').click()
     await enter_by_keyboard(page.page, who)
     await expect(page.page.locator("[name=code]")).to_be_visible()
+    await until_scripted(page.page)
     wrong += await page.judge("console-factor")
     await page.page.locator("[name=code]").fill(device.at(0))  # of long ago, on however busy a machine
     await page.page.keyboard.press("Enter")
@@ -155,9 +154,9 @@ async def test_an_idle_session_is_announced_and_can_be_kept(shown: Show, service
     await page.page.clock.install()
     await page.page.reload()
     warning = page.page.locator('dialog[data-slot="idle"]')
-    await page.page.clock.fast_forward(27 * 60_000)
+    await page.page.clock.fast_forward(20 * 60_000)
     await expect(warning).to_be_hidden()
-    await page.page.clock.fast_forward(75_000)
+    await page.page.clock.fast_forward(8 * 60_000 + 5_000)
     await expect(warning).to_be_visible()
     await expect(warning.locator('[data-action="stay"]')).to_be_focused()
     wrong = await page.judge("console-idle")
@@ -189,14 +188,33 @@ async def test_too_many_tries_are_counted_down(shown: Show, service: Service) ->
 
     async def full(route: Route) -> None:
         problem: dict[str, Any] = {"code": "RATE_LIMITED", "detail": "Too many."}
-        await route.fulfill(status=429, headers={"Retry-After": "40"}, json=problem)
+        await route.fulfill(status=429, headers={"Retry-After": "40000"}, json=problem)
 
     await page.page.route("**/v1/control/sessions", full)
     await enter_by_keyboard(page.page, Invited("a@acme.example", "x"))
 
-    await expect(page.page.locator('[data-slot="problem"]')).to_contain_text("40 seconds")
-    await expect(page.page.locator("form button")).to_contain_text("(3")
+    await expect(page.page.locator('[data-slot="problem"]')).to_contain_text("40000 seconds")
+    await expect(page.page.locator("form button")).to_contain_text("(39")
     assert await page.judge("console-sign-in-limited") == []
+
+
+async def test_sign_in_waits_for_its_script(shown: Show, service: Service) -> None:
+    page = await shown("about:blank", viewport=DESK)
+    asked, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await released.wait()
+        await route.continue_()
+
+    await page.page.route("**/assets/forms.*.js", hold)
+    await page.page.goto(service.url + QUEUE, wait_until="commit")
+    await asked.wait()
+    go = page.page.locator('[data-form="sign-in"] button')
+    await expect(go).to_be_disabled()
+    released.set()
+
+    await expect(go).to_be_enabled()
 
 
 async def test_a_reset_link_sets_a_password(shown: Show, service: Service) -> None:

@@ -1,8 +1,6 @@
 """The case page of the console in a browser: two people conclude by keyboard, and nothing typed is lost."""
 
-from base64 import b64encode
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,60 +8,21 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from schemas.base import rfc3339
-from tests.browser.conftest import Show
-from tests.browser.shown import Shown
-from tests.journeys.people import COOKIE, Person, sign_in
-from tests.journeys.service import Service, hopper, veristream_json
+from tests.browser.conftest import Open, Show
+from tests.browser.console import tab_to
+from tests.browser.office import Office
+from tests.browser.shown import Shown, until_scripted
+from tests.journeys.people import Person, sign_in
+from tests.journeys.service import Service, veristream_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CASES: Final = "/v1/control/review-cases"
+CASE_REQUESTS: Final = 10
+CASE_BYTES: Final = 60_000
 CANARY: Final = '<img src=x onerror="console.error(1)">'
 WIDE: Final = {"viewport": {"width": 1280, "height": 900}}
-
-
-@dataclass(frozen=True, slots=True)
-class Office:
-    """A tenant's people and its verifications."""
-
-    service: Service
-    admin: Person
-    people: dict[str, Person]
-
-    async def verify(self, subject_id: str, **document: Any) -> dict[str, Any]:
-        """Submit a verification as a tenant's server does."""
-        page = b64encode(to_jpeg(draw_passport(PassportSpecimen(), hopper().portrait))).decode()
-        body = {
-            "subject_id": subject_id,
-            "document": {"image_base64": page, **document},
-            "selfie_image_base64": b64encode(to_jpeg(hopper().selfie)).decode(),
-        }
-        headers = {"Authorization": f"Bearer {self.service.test_key}"}
-        url = f"{self.service.url}/v1/verifications"
-        async with self.service.client.post(url, json=body, headers=headers) as answer:
-            made: dict[str, Any] = await answer.json()
-            assert answer.status == 201, made
-            return made
-
-    async def settle(self, **settings: Any) -> None:
-        """Change the tenant's settings."""
-        status, said = await self.admin.ask("PATCH", "/v1/control/settings", json=settings)
-        assert status == 200, said
-
-    def seen_by(self, role: str) -> dict[str, Any]:
-        """Options of a browser in which a member of a role is signed in."""
-        host = self.service.url.partition("//")[2].partition(":")[0]
-        cookie = {
-            "name": COOKIE, "value": self.people[role].cookie, "domain": host, "path": "/",
-            "expires": -1, "httpOnly": True, "secure": False, "sameSite": "Lax",
-        }  # fmt: skip
-        return {"storage_state": {"cookies": [cookie], "origins": []}}
-
-    def page_of(self, made: dict[str, Any]) -> str:
-        """The address of a verification's case."""
-        return f"{self.service.url}/console/review-cases/{made['review_case_id']}"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -87,6 +46,17 @@ async def decide_by_keyboard(page: Shown, key: str, note: str) -> None:
     await page.page.keyboard.press("n")
     await page.page.keyboard.type(note)
     await page.page.keyboard.press("Control+Enter")
+
+
+async def write_and_press(page: Shown, note: str, act: str) -> None:
+    """Write a note and press the button that sends it to a route, by keys alone."""
+    await expect(page.page.locator("#note")).to_be_visible()
+    await until_scripted(page.page)
+    await page.page.keyboard.press("n")
+    await expect(page.page.locator("#note")).to_be_focused()
+    await page.page.keyboard.type(note)
+    await tab_to(page.page, page.page.locator(f'[data-post$="/{act}"]'))
+    await page.page.keyboard.press("Enter")
 
 
 async def test_two_people_conclude_a_doubtful_verification_by_keyboard(shown: Show, office: Office) -> None:
@@ -163,8 +133,11 @@ async def test_a_role_is_offered_what_it_may_do(shown: Show, office: Office) -> 
     assert await page.judge("case-auditor") == []
 
 
-async def test_evidence_is_fetched_when_seen_enlarged_and_turned(shown: Show, office: Office) -> None:
-    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@looks")
+async def test_evidence_is_fetched_when_seen_enlarged_and_turned(
+    shown: Show, office: Office, open_session: Open
+) -> None:
+    subject = "sim:review:FACE_MATCH_UNCERTAIN@looks"
+    made = await office.moved(await open_session(subject), subject)
     narrow = {"viewport": {"width": 360, "height": 420}}
     page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **narrow)
 
@@ -177,6 +150,10 @@ async def test_evidence_is_fetched_when_seen_enlarged_and_turned(shown: Show, of
     await expect(page.page.locator("#faces img")).to_have_count(1)
     await expect(page.page.locator("[data-slot=looked]")).to_contain_text("2 of 2")
     assert (before, fetched()) == (1, 2)
+    await page.page.keyboard.press("3")
+    await expect(page.page.locator(".strip img")).to_have_count(3)
+    await expect(page.page.locator(".strip")).to_contain_text("from the selfie")
+    await expect(page.page.locator("[data-slot=looked]")).to_contain_text("2 of 2")
 
     paper, view = page.page.locator(".paper"), page.page.locator("[data-slot=view]")
     small = await paper.bounding_box()
@@ -198,14 +175,36 @@ async def test_evidence_is_fetched_when_seen_enlarged_and_turned(shown: Show, of
 
     await page.page.locator("[data-reveal]").press("Enter")
     await expect(page.page.locator("[data-slot=number]")).to_have_text("SIM001234")
-    assert await page.judge("case-turned", widths=(320,)) == []
+    assert await page.judge("case-turned") == []
+
+
+async def go_along_and_pass_on(
+    page: Shown, office: Office, before: dict[str, Any], last: dict[str, Any]
+) -> None:
+    """Go from the last case of the queue to the one before it and back, escalate it, and give it away."""
+    said = page.page.locator(".said")
+    await page.page.goto(office.page_of(last))
+    for key, to in (("k", before), ("j", last)):
+        await expect(page.page.locator(".pager")).to_be_visible()
+        await until_scripted(page.page)
+        await page.page.keyboard.press(key)
+        await expect(page.page.locator("#h-case")).to_have_text(to["subject_id"])
+    await write_and_press(page, "Two passports look alike.", "escalate")
+    await expect(said).to_contain_text("escalated to a lead")
+    await expect(page.page.locator(".title")).to_contain_text("Escalated")
+    colleague = page.page.locator("[name=reviewer_id]")
+    await colleague.select_option(office.people["REVIEWER"].reviewer_id)
+    await colleague.press("Tab")
+    await page.page.keyboard.press("Enter")
+    await expect(said).to_contain_text("Given to a colleague")
+    await expect(page.page.locator(".title")).to_contain_text("Ada Obi has it")
 
 
 async def test_a_case_is_taken_given_back_asked_about_again_and_appealed(
     shown: Show, office: Office, flows: dict[str, str]
 ) -> None:
     made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@moves")
-    await office.verify("sim:review:FACE_MATCH_UNCERTAIN@waits")
+    before, waits = [await office.verify(f"sim:review:FACE_MATCH_UNCERTAIN@{name}") for name in ("a", "b")]
     page = await shown(office.page_of(made), **office.seen_by("COMPLIANCE_LEAD"), **WIDE)
     page.expected = ("422 (Unprocessable",)
     said = page.page.locator(".said")
@@ -228,10 +227,17 @@ async def test_a_case_is_taken_given_back_asked_about_again_and_appealed(
     await page.page.keyboard.press("Control+Enter")
     await expect(said).to_contain_text("Concluded")
 
+    await go_along_and_pass_on(page, office, before, waits)
+
     rejected = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@appeal")
     path = f"{CASES}/{rejected['review_case_id']}/conclude"
     body = {"outcome": "REJECT", "note": "No."}
     assert (await office.people["REVIEWER"].ask("POST", path, json=body))[0] == 200
+    await page.page.goto(office.page_of(rejected))
+    await write_and_press(page, "It was another person after all.", "reopen")
+    await expect(said).to_contain_text("reopened")
+    await expect(page.page.locator("#conclude")).to_be_visible()
+    assert (await office.people["COMPLIANCE_LEAD"].ask("POST", path, json=body))[0] == 200
     verification = f"{office.service.url}/console/verifications/{rejected['verification_id']}"
     await page.page.goto(verification)
     await expect(page.page.locator("#note")).to_be_visible()
@@ -258,6 +264,16 @@ async def test_the_case_of_a_transaction_has_a_page(shown: Show, office: Office)
 
     await expect(page.page.locator(".facts")).to_contain_text(CANARY)
     assert await page.judge("case-transaction") == []
+
+
+async def test_a_case_is_small_beside_its_pictures(shown: Show, office: Office) -> None:
+    made = await office.verify("sim:review:FACE_MATCH_UNCERTAIN@small")
+    page = await shown("about:blank", **office.seen_by("REVIEWER"), **WIDE)
+
+    requests, size = await page.weigh(office.page_of(made))
+
+    assert requests <= CASE_REQUESTS
+    assert size <= CASE_BYTES
 
 
 async def test_a_case_is_read_without_scripts(shown: Show, office: Office) -> None:

@@ -4,17 +4,16 @@ import re
 from typing import Final
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import expect
 
 from tests.browser.conftest import Open, Show
-from tests.browser.console import invite
-from tests.browser.test_console import enrolled
+from tests.browser.console import DESK, enrolled, invite
+from tests.browser.shown import until_scripted
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CANARY: Final = '<img src=x onerror="document.title=1">'
-DESK: Final = ViewportSize(width=1280, height=800)
 
 
 async def test_a_flow_is_made_published_changed_copied_and_archived(shown: Show, service: Service) -> None:
@@ -77,6 +76,7 @@ async def test_what_somebody_else_changed_is_not_overwritten(shown: Show, servic
     await page.locator("[name=name]").fill("One")
     await page.keyboard.press("Enter")
     await expect(page.locator("h1")).to_have_text("One")
+    await until_scripted(page)
     other = await watched.context.new_page()
     await other.goto(page.url)
     for one, name in ((other, "Two"), (page, "Three")):

@@ -10,7 +10,8 @@ from playwright.async_api import expect
 
 from schemas.base import rfc3339
 from tests.browser.conftest import Show
-from tests.browser.test_console_case import CANARY, WIDE, Office
+from tests.browser.office import Office
+from tests.browser.test_console_case import CANARY, WIDE
 from tests.http.test_case_dispositions import PAYEE, REVIEWED
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, veristream_json

@@ -3,32 +3,24 @@
 from typing import Final
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import expect
 
 from tests.browser.conftest import Show
-from tests.browser.console import enrol_by_keyboard, enter_by_keyboard, invite
-from tests.browser.shown import Shown
+from tests.browser.console import enrolled, invite
 from tests.journeys.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-DESK: Final = ViewportSize(width=1280, height=800)
 SECRET: Final = "a secret nobody else may know, ever"  # noqa: S105 - of nobody
 
 
-async def entered(shown: Show, service: Service, email: str, role: str, at: str) -> Shown:
-    """A browser in which a new member has signed in and enrolled, at a page."""
-    page = await shown(service.url + at, viewport=DESK)
-    await enter_by_keyboard(page.page, await invite(service, email, role))
-    await enrol_by_keyboard(page.page)
-    await page.page.locator("[name=kept]").check()
-    await page.page.keyboard.press("Enter")
-    await expect(page.page.locator(".bar")).to_be_visible()
-    return page
-
-
 async def test_an_endpoint_is_registered_tried_changed_and_deleted(shown: Show, service: Service) -> None:
-    one = await entered(shown, service, "hooks@acme.example", "DEVELOPER", "/console/webhooks?livemode=false")
+    one = await enrolled(
+        shown,
+        service,
+        await invite(service, "hooks@acme.example", "DEVELOPER"),
+        "/console/webhooks?livemode=false",
+    )
     one.expected = ("422 (Unprocessable",)
     page, said = one.page, one.page.locator('[data-slot="said"]')
     await page.locator("[name=url]").fill("https://localhost/hooks")
@@ -58,7 +50,9 @@ async def test_an_endpoint_is_registered_tried_changed_and_deleted(shown: Show, 
     await expect(page.locator('[data-send$="/replay"] [data-slot="problem"]')).to_be_visible()
     wrong += await one.judge("console-webhook")
 
-    await page.locator("[data-row] a").click()
+    async with page.expect_navigation():
+        await page.locator("[data-row] a").click()
+    await expect(page.locator('[data-slot="body"]')).to_contain_text('"type":"ping"')
     wrong += await one.judge("console-delivery")
     await page.locator('[data-send$="/replay"] button').click()
     await expect(said).to_have_text("It is being delivered again.")
@@ -71,7 +65,9 @@ async def test_an_endpoint_is_registered_tried_changed_and_deleted(shown: Show, 
 
 
 async def test_the_audit_log_is_narrowed_saved_and_checked(shown: Show, service: Service) -> None:
-    one = await entered(shown, service, "audit@acme.example", "AUDITOR", "/console/audit")
+    one = await enrolled(
+        shown, service, await invite(service, "audit@acme.example", "AUDITOR"), "/console/audit"
+    )
     page = one.page
     await page.locator("[name=action]").select_option("mfa.")
     await page.locator(".filters button").click()

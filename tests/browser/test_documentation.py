@@ -24,10 +24,11 @@ async def test_a_kind_of_page_has_no_violation_and_fits(shown: Show, service: Se
 async def test_no_page_has_a_violation_or_scrolls_sideways(shown: Show, service: Service) -> None:
     page = await shown(f"{service.url}/docs", viewport={"width": 320, "height": 568})
     wrong = {}
-    for address in map(address_of, (*names(), *DRAWN)):
+    for address in (*map(address_of, (*names(), *DRAWN)), "/problems/rate-limited"):
         await page.page.goto(service.url + address)
         wide = ["scrolls sideways"] if await page.scrolls_sideways() else []
         wrong[address] = await page.violations() + wide
+    await page.picture("problem-code")
 
     assert {address: found for address, found in wrong.items() if found} == {}
 

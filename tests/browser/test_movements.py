@@ -1,5 +1,6 @@
 """The movements of the head on the capture page: skipped, made by a moving head, and by a print."""
 
+import asyncio
 from functools import cache
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from playwright.async_api import expect
 from streams.vision_ports import Picture
 from tests.browser.conftest import Camera, Open, Show
 from tests.browser.scenes import SIZE, steady, write_scene
-from tests.browser.shown import Shown
+from tests.browser.shown import WAIT_MS, Shown
 from tests.browser.test_capture_journeys import document
 from tests.specimens.moving_head import Head
 
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ROUND: Final = ((0, 0), (25, 0), (30, 0), (0, 0), (-28, 0), (-32, 0), (0, 0), (0, 11), (0, 14))
 """Where the head looks in turn: left and up, degrees."""
+ROUNDS: Final = 3
+"""How often the page offers to begin again, on a machine that does not judge the frames in time."""
 SHOWN_FRAMES: Final = 18
 """Frames of the camera that it looks each way, well under a second."""
 EYES_PX: Final = 108.0
@@ -73,14 +76,15 @@ async def test_a_person_who_moves_as_asked_is_verified(
 ) -> None:
     page = await shown((await open_session("person-moving"))["url"])
     await to_movements(page, camera)
-    wrong = await page.judge("movements")
     write_scene(camera.scene, turning())
-    await page.press("move-slowly")
-    await expect(page.page.locator('[data-slot="move-lead"]')).to_have_text("Movement 1 of 3")
-    wrong += await page.judge("movements-asked")
+    begin = page.page.locator('[data-action="move-slowly"]:visible')
+    for _ in range(ROUNDS):
+        await begin.click()
+        await expect(begin.or_(page.page.locator(f"{RESULT}:visible"))).to_be_visible(timeout=3 * WAIT_MS)
+        if await begin.count() == 0:
+            break
 
     await expect(page.page.locator(RESULT)).to_have_text("Thank you, it is you")
-    assert wrong == []
 
 
 async def test_a_print_is_not_accepted_and_who_cannot_move_goes_to_a_person(
@@ -88,18 +92,21 @@ async def test_a_print_is_not_accepted_and_who_cannot_move_goes_to_a_person(
 ) -> None:
     page = await shown((await open_session("person-printed"))["url"])
     await to_movements(page, camera)
+    wrong = await page.judge("movements")
     write_scene(camera.scene, printed())
-    said: list[Any] = []
+    said = asyncio.Queue[Any]()
 
     async def note(answer: ResponseOfPage) -> None:
         if "/challenge/1" in answer.url:
-            said.append(await answer.json())
+            said.put_nowait(await answer.json())
 
     page.page.on("response", note)
-    await page.press("move")
-    while len(said) < PRINTED:
-        await page.page.wait_for_event("response", lambda answer: "/challenge/" in answer.url)
+    await page.press("move-slowly")
+    await expect(page.page.locator('[data-slot="move-lead"]')).to_have_text("Movement 1 of 3")
+    async with asyncio.timeout(WAIT_MS / 1000):
+        accepted = [(await said.get())["accepted"] for _ in range(PRINTED)]
+    wrong += await page.judge("movements-asked")
     await page.press("cannot-move")
 
     await expect(page.page.locator(RESULT)).to_have_text("A person will look at it")
-    assert [one["accepted"] for one in said[:PRINTED]] == [False] * PRINTED
+    assert (accepted, wrong) == ([False] * PRINTED, [])

@@ -112,11 +112,11 @@ async def kill_under_load(
         await payments.publish()
         verifications = Load(client, front.url, fleet.test_key, 4)
         await verifications.post_all()  # for what the check looks at beside transactions
-        sending = asyncio.create_task(payments.pay_often(0, count))
-        for number in range(kills):
-            await payments.until_paid(count * (number + 1) // (kills + 2))
-            await _kill(run, number)
-        await sending
+        async with asyncio.TaskGroup() as group:  # a payment that is never answered ends the run
+            group.create_task(payments.pay_often(0, count))
+            for number in range(kills):
+                await payments.until_paid(count * (number + 1) // (kills + 2))
+                await _kill(run, number)
         await verifications.settle_all()
         wrong = [*await run.check_backtests(), *await payments.miscounted()]
         await check(fleet)

@@ -175,7 +175,7 @@ def unseen(looked_at: int) -> None:
     """Progress nobody watches."""
 
 
-async def no_file(current: RootKey) -> None:
+async def no_file(current: RootKey, retired: str) -> None:
     """Nothing to forget: the keys are configured."""
 
 

@@ -27,6 +27,7 @@ from schemas.audit import AuditFilter
 from schemas.enums import VerificationStatus
 from schemas.people import Reviewer
 from schemas.sessions import VerificationSession
+from schemas.transaction_decisions import StoredTransaction
 from schemas.verifications import StoredVerification
 from streams.ports.errors import Damaged
 from streams.ports.records import RecordKind
@@ -41,14 +42,27 @@ ARCHIVES = sorted((Path(__file__).parent / "data_folders").glob("schema_*.tar.xz
 TESTED = ("mode", "test")
 """The index under which everything of a demonstration is listed."""
 
-VERIFICATIONS, AUDIT_ROWS, EVIDENCE = 9, 31, 28
-"""What every archive holds; rows of later starts come on top."""
+VERIFICATIONS, EVIDENCE = 9, 28
+"""What every archive holds."""
+
+AUDIT_ROWS = {"schema_3": 31, "schema_4": 31, "schema_5": 43}
+"""What each holds; rows of later starts come on top."""
+
+TRANSACTIONS = {"schema_3": 0, "schema_4": 0, "schema_5": 12}
+"""The first two were made before there were transactions."""
 
 
 @pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name)
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The data folder of an earlier version."""
-    unpack(request.param, tmp_path)
+def archive(request: pytest.FixtureRequest) -> Path:
+    """The packed data folder of an earlier version, or of this one."""
+    made: Path = request.param
+    return made
+
+
+@pytest.fixture
+def folder(archive: Path, tmp_path: Path) -> Path:
+    """The data folder, unpacked."""
+    unpack(archive, tmp_path)
     return tmp_path
 
 
@@ -82,11 +96,26 @@ async def test_every_verification_and_session_is_readable(upgraded: Deployment) 
     assert {one.verification_id for one in sessions} == {one.verification_id for one in found}
 
 
-async def test_the_audit_chains_hold_up_to_every_checkpoint(folder: Path) -> None:
+def test_there_is_an_archive_of_every_schema_since_the_third() -> None:
+    """The newest is that of this version, so that the next migration finds its predecessor here."""
+    assert [archive.name for archive in ARCHIVES] == [f"schema_{n}.tar.xz" for n in range(3, NEWEST + 1)]
+
+
+async def test_every_transaction_is_readable(archive: Path, upgraded: Deployment) -> None:
+    found = [
+        StoredTransaction.from_bytes(record.body).transaction
+        for tenant in await every_tenant(upgraded)
+        async for record in every_record(upgraded, tenant, RecordKind.TRANSACTION, TESTED)
+    ]
+
+    assert len(found) == TRANSACTIONS[schema_of(archive)]
+
+
+async def test_the_audit_chains_hold_up_to_every_checkpoint(archive: Path, folder: Path) -> None:
     report = await verify_audit(Settings(data_dir=folder))
 
     assert report.ok, report
-    assert sum(chain.rows + chain.waiting for chain in report.chains) == AUDIT_ROWS
+    assert sum(chain.rows + chain.waiting for chain in report.chains) == AUDIT_ROWS[schema_of(archive)]
     assert report.checkpoints.newest is not None
 
 
@@ -121,7 +150,7 @@ async def test_members_and_addresses_in_audit_rows_open(upgraded: Deployment) ->
     rows = [
         row
         for tenant in tenants
-        for row in await upgraded.stores.audit_log.page(tenant, AuditFilter(), limit=AUDIT_ROWS)
+        for row in await upgraded.stores.audit_log.page(tenant, AuditFilter(), limit=100)
     ]
     members = [
         Reviewer.from_bytes(record.body)
@@ -194,6 +223,11 @@ async def test_a_newer_file_is_refused(tmp_path: Path, words: tuple[str, ...]) -
     assert "upgrade" in said
     with pytest.raises(SchemaRefused):
         try_migration(file)
+
+
+def schema_of(archive: Path) -> str:
+    """The name of an archive's schema."""
+    return archive.name.partition(".")[0]
 
 
 def kinds_of(folder: Path) -> Counter[str]:

@@ -14,10 +14,16 @@ from typing import Final, Self
 
 from tests.engines.java import FIX, find_java
 
-START_S: Final = 120.0
+PORTS: Final = range(15_000, 32_000)
+"""Below the range the system hands to clients."""
+
+SHARES: Final = 8
+"""Each process of a test run takes ports of its own share: one that is free may be taken any moment."""
+
+START_S: Final = 300.0
 """How long a start may take on a busy machine; a few seconds are usual."""
 
-STOP_S: Final = 30.0
+STOP_S: Final = 120.0
 """How long a server may take to end by itself; Cassandra was seen to need seven seconds."""
 
 POLL_S: Final = 0.05
@@ -47,12 +53,13 @@ def java_command(jars: Path, *arguments: str, classes: Sequence[Path] = ()) -> l
 def free_ports(count: int) -> list[int]:
     """Ports of the loopback address nobody listens on.
 
-    They lie below the range the system hands to clients: while a server is dead, nobody else is given its
-    port, and no client that keeps knocking there can be connected to itself.
+    While a server is dead, nobody else is given its port, and no client that keeps knocking there can be
+    connected to itself.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     found: list[int] = []
     while len(found) < count:
-        port = random.randrange(15_000, 32_000)
+        port = random.choice(PORTS[worker % SHARES :: SHARES])
         with socket.socket() as trial:
             if port not in found and trial.connect_ex(("127.0.0.1", port)) != 0:
                 found.append(port)

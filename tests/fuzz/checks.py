@@ -10,6 +10,9 @@ from typing import Final
 HANG_CPU_S: Final = 1.0
 """CPU seconds one input may take; wall time would count the neighbours of a busy machine."""
 
+TRIES: Final = 3
+"""An input that takes long does so each time; what a virtual machine waits for counts as CPU time, too."""
+
 TARGETS: Final = Path(__file__).parent / "targets"
 """Where the targets are."""
 
@@ -38,13 +41,15 @@ def names() -> list[str]:
 
 
 def checked(target: Callable[[bytes], None], limit_s: float) -> Callable[[bytes], None]:
-    """Return the target, raising `Hang` after an input that took more than `limit_s` of CPU time."""
+    """Return the target, raising `Hang` after an input that takes more than `limit_s` of CPU time."""
 
     def run(data: bytes) -> None:
-        before = time.process_time()
-        target(data)
-        taken = time.process_time() - before
-        if taken > limit_s:
-            raise Hang(f"{taken:.2f} s of CPU time for {len(data)} bytes")
+        for _ in range(TRIES):
+            before = time.process_time()
+            target(data)
+            taken = time.process_time() - before
+            if taken <= limit_s:
+                return
+        raise Hang(f"{taken:.2f} s of CPU time for {len(data)} bytes")
 
     return run

@@ -56,7 +56,7 @@ async def test_what_waits_is_counted_with_the_age_of_the_oldest_event(stores: St
 
     await backlog.measure()
 
-    assert backlog.waiting == {"events": 1, "audit_chains": 2, "dead_letters": 3}
+    assert backlog.waiting == {"events": 1, "audit_chains": 2, "audit_rows": 2, "dead_letters": 3}
     assert backlog.oldest_s == {"events": 40.0}
     assert backlog.commands_oldest_s == {**NO_COMMANDS, Topic.FLOW_COMMANDS: 9.0}
 
@@ -66,7 +66,7 @@ async def test_nothing_that_waits_has_no_age(stores: Stores) -> None:
 
     await backlog.measure()
 
-    assert backlog.waiting == {"events": 0, "audit_chains": 0, "dead_letters": 0}
+    assert backlog.waiting == {"events": 0, "audit_chains": 0, "audit_rows": 0, "dead_letters": 0}
     assert backlog.oldest_s == {"events": 0.0}
     assert backlog.commands_oldest_s == NO_COMMANDS
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from typing_extensions import override
 
@@ -187,6 +188,19 @@ async def test_a_frame_of_an_earlier_challenge_is_not_accepted_and_a_late_one_re
     assert (first.accepted, again.hint) == (True, FrameHint.TRY_AGAIN)
     assert late.value.refusal.code == "CHALLENGE_OVER"
     assert not [row for row, _ in stage.shelves.evidence.values() if row.kind == "LIVENESS_TRACE"]
+
+
+async def test_frames_are_searched_as_the_selfie_stands(stage: MovingStage) -> None:
+    def lying(left: float) -> bytes:
+        return to_jpeg(np.ascontiguousarray(np.rot90(HEAD("astronaut").turned(left).pixels)))
+
+    await stage.draw()
+    beside_upright = await stage.send(lying(27))
+    await stage.take(lying(0))
+    await stage.draw()
+    beside_lying = await stage.send(lying(28))
+
+    assert (beside_upright.accepted, beside_lying.accepted) == (False, True)
 
 
 @pytest.mark.parametrize("selfie", ["turned", "nobody"])

@@ -30,8 +30,8 @@ from streams.transactions.handler import ScreenTransactions
 from streams.transactions.importing import history_label
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed.handler import KeyedVelocity
+from streams.transactions.opening import open_parts
 from streams.transactions.published import PublishedPolicy
-from streams.transactions.velocity import open_parts
 from tests.builders import ACME
 from tests.handlers.test_transactions import HASHES, Stage
 from tests.http.support import Memory, Silence, wallets_over

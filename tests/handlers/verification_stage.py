@@ -51,6 +51,7 @@ from streams.vision_ports import (
     Sharpness,
     TextLine,
     TextReader,
+    Turn,
 )
 from tests.builders import (
     ACME,
@@ -199,7 +200,7 @@ class SceneFaces(FaceEngine):
         self.copy_at = 0.45
 
     @override
-    async def find(self, picture: Picture) -> tuple[Face, ...]:
+    async def find(self, picture: Picture, turn: Turn | None = None) -> tuple[Face, ...]:
         document = self._scene.is_document(picture)
         await self._scene.play("find on document" if document else "find on selfie")
         return self._scene.document_faces if document else self._scene.selfie_faces

@@ -1,6 +1,9 @@
 """Steps that tests of the console share."""
 
+from html.parser import HTMLParser
 from typing import Final
+
+from typing_extensions import override
 
 from schemas.people import Role
 from tests.http.session_steps import install_tenant
@@ -26,3 +29,31 @@ async def open_unknown(front: Front, path: str, **headers: str) -> Response:
     """Go to a page without a session."""
     given = {"Accept": BROWSER, **headers}
     return await front.ask("GET", path, None, headers=given, allow_redirects=False)
+
+
+class UnscriptedButtons(HTMLParser):
+    """Finds the buttons of a page that can be pressed before its scripts have begun, and would do nothing."""
+
+    def __init__(self, page: str) -> None:
+        """Read a page."""
+        super().__init__()
+        self.found: list[str] = []
+        self._open: list[tuple[str, bool]] = []
+        self.feed(page)
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element; one that waits for scripts, is a dialog or a plain form has no such buttons."""
+        given = dict(attrs)
+        plain = tag == "form" and given.get("method", "get") == "get" and "data-form" not in given
+        waits = "data-scripted" in given and ("hidden" in given or "disabled" in given)
+        harmless = any(inside for _, inside in self._open) or plain or waits or tag == "dialog"
+        if tag == "button" and not harmless:
+            self.found.append(str(self.get_starttag_text()))
+        self._open.append((tag, harmless))
+
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element, and what has no end within it."""
+        while self._open and self._open.pop()[0] != tag:
+            pass

@@ -160,15 +160,19 @@ async def test_consent_twice_starts_once(owner: SignedIn, page: Page) -> None:
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "json"])
-async def test_an_image_is_the_body_or_stands_in_it(front: Front, page: Page, kind: str) -> None:
+async def test_an_image_is_the_body_or_stands_in_it_and_the_same_is_kept_once(
+    front: Front, page: Page, kind: str
+) -> None:
     await page.consent()
 
     if kind == "json":
         response = await page.ask("PUT", "/document", json={"image_base64": encoded(draw_image())})
     else:
         response = await page.put("document", kind=kind)
+    again = await page.put("document")
 
     assert (response.status, response.json) == (200, {"accepted": True, "reasons": []})
+    assert (again.status, again.json) == (response.status, response.json)
     assert images(front, EvidenceKind.IMAGE) == 1
 
 

@@ -16,7 +16,7 @@ from app.web.site import site
 from app.web.texts import console_language
 from schemas.people import PERMISSIONS_OF, Permission, Role
 from streams.sign_in.session_cookies import COOKIE
-from tests.http.console import BROWSER, HTML, enter, open_page, open_unknown
+from tests.http.console import BROWSER, HTML, UnscriptedButtons, enter, open_page, open_unknown
 from tests.http.support import Front
 from tests.http.test_review_cases import UNCERTAIN, open_case
 
@@ -165,6 +165,18 @@ async def test_a_role_is_offered_and_shown_what_its_permissions_say(front: Front
     offered = {one.path for one in places() if one.permission is None or one.permission in granted}
     page = await open_page(who, ACCOUNT)
     assert {path for path in PAGES if f'<li><a href="{path}"' in page.body.decode()} == offered
+
+
+async def test_what_needs_scripts_cannot_be_pressed_before_they_have_begun(front: Front) -> None:
+    who = await enter(front)
+    _, case = await open_case(front)
+    pages = [path for path, (status, _) in PAGES.items() if status == 200 and not path.endswith("export")]
+    one = case.replace("/v1/control", "/console")
+
+    for page in [*pages, one]:
+        assert UnscriptedButtons((await open_page(who, page)).body.decode()).found == [], page
+    fresh = await enter(front, satisfied=False)
+    assert UnscriptedButtons((await open_page(fresh, "/console/factor")).body.decode()).found == []
 
 
 async def test_only_who_may_conclude_is_offered_the_next_case(front: Front) -> None:

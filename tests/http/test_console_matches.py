@@ -4,23 +4,29 @@ import re
 from datetime import timedelta
 from typing import Any
 
+from pydantic_core import to_json
+
 from app.http.case_matches import found_by_transaction, may_be_judged
 from app.web.texts import console_language
 from schemas.base import rfc3339
-from schemas.enums import CheckKind
-from schemas.ids import SubjectId
+from schemas.enums import CheckKind, EvidenceKind
+from schemas.ids import EvidenceId, SubjectId, derive_id
 from schemas.name_screenings import NameScreening
 from schemas.people import Role
 from schemas.reasons import ReasonCode
-from schemas.screenings import ErrorCause, EvidenceEffect, EvidenceFeature
+from schemas.screenings import ErrorCause, EvidenceEffect, EvidenceFeature, ScreeningTarget
 from schemas.tenant_settings import FourEyes
+from schemas.verifications import StoredVerification
 from streams.name_screenings.found_matches import case_record, open_case
-from streams.ports.records import Change
-from tests.builders import ACME
+from streams.ports.records import Change, RecordKind
+from streams.ports.screening import ScreeningOptions
+from streams.reviews.events import verification_record
+from streams.verification.records import refer
+from tests.builders import ACME, build_evidence_draft
 from tests.http.console import enter
-from tests.http.support import TEST, Front, SignedIn, now
+from tests.http.support import SCREENING, TEST, Front, SignedIn, now
 from tests.http.test_case_dispositions import CASES, PAYEE, REVIEWED
-from tests.http.test_console_case import CANARY, SHOWN_CANARY, look
+from tests.http.test_console_case import CANARY, SHOWN_CANARY, doubtful, look
 from tests.http.test_dispositions import PATH as DISPOSITIONS
 from tests.http.test_name_screenings import LISTED, SUBJECT
 from tests.http.test_name_screenings import screen as screen_names
@@ -74,6 +80,58 @@ async def test_a_screening_whose_subject_was_erased_still_has_a_case(front: Fron
 
     assert "No match is kept" in page
     assert "Каравели" not in page
+
+
+async def verified(front: Front) -> dict[str, Any]:
+    """A case of a verification whose document names a listed person."""
+    made = await doubtful(front)
+    target = ScreeningTarget.model_validate(LISTED)
+    options = ScreeningOptions()
+    answer = await SCREENING(CheckKind.SANCTIONS, target, options, tenant_id=ACME, livemode=False)
+    evidence_id = EvidenceId(derive_id("evd", made["verification_id"], "lists"))
+    kind, about = EvidenceKind.SCREENING_RESULT, made["verification_id"]
+    draft = build_evidence_draft(
+        to_json((answer,)), evidence_id=evidence_id, kind=kind, verification_id=about,
+        subject_id=made["subject_id"], media_type="application/json",
+    )  # fmt: skip
+    await front.stores.evidence.put([draft])
+    current = await front.stores.records.get(ACME, RecordKind.VERIFICATION, about)
+    stored = StoredVerification.from_bytes(current.body)
+    every = (*stored.verification.evidence, refer(evidence_id, kind))
+    shown = stored.verification.model_copy(update={"evidence": every})
+    after = verification_record(current, stored.model_copy(update={"verification": shown}))
+    await front.stores.journal.commit(Change(ACME, (after,)))
+    return made
+
+
+async def test_the_case_of_a_verification_shows_its_matches_and_lets_them_be_judged(front: Front) -> None:
+    await set_up(front, four_eyes=FourEyes.NEVER)
+    made = await verified(front)
+    case = f"{CASES}/{made['review_case_id']}"
+    who = await enter(front, Role.REVIEWER)
+    page = await look(who, made)
+
+    assert all(word in page for word in ("Золтан Каравели", "supports the match"))
+    assert judgeable(page) == ["sandbox sandbox-1"]
+    for role in (Role.AUDITOR, Role.ADMIN):
+        seen = await look(await enter(front, role), made)
+        assert (judgeable(seen), "Золтан Каравели" in seen) == ([], role is Role.ADMIN)
+
+    until = rfc3339(now() + timedelta(days=30))
+    judged = [{"list": "sandbox", "entity_id": "sandbox-1", "expires_at": until}]
+    assert (await conclude(who, case, dispositions=judged)).status == 200
+    (one,) = (await who.ask("GET", DISPOSITIONS)).json["dispositions"]
+    assert (one["subject_id"], one["entity_id"]) == (made["subject_id"], "sandbox-1")
+    after = await look(who, made)
+    assert ("Judged to be somebody else" in after, judgeable(after)) == (True, [])
+
+
+async def test_a_verification_whose_subject_was_erased_still_has_a_case(front: Front) -> None:
+    made = await verified(front)
+    who = await enter(front, Role.REVIEWER)
+    await front.stores.vault.destroy(ACME, SubjectId(made["subject_id"]))
+
+    assert "Каравели" not in await look(who, made)
 
 
 async def matched(front: Front, who: SignedIn, **parties: Any) -> dict[str, Any]:

@@ -1,8 +1,14 @@
 """The console's webhooks: endpoints, the delivery log, and a delivery with its attempts."""
 
+import re
+from html import unescape
+
 import pytest
 
 from schemas.people import Role
+from schemas.webhooks import StoredDelivery
+from streams.ports.records import RecordKind
+from tests.builders import ACME
 from tests.http.console import HTML, enter, open_page
 from tests.http.support import FOREIGN, Front
 from tests.http.test_deliveries import ANSWERED, failed
@@ -44,6 +50,11 @@ async def test_a_log_shows_what_was_sent_by_status_and_a_delivery_its_answer(fro
     assert (sent.status, sent.body.decode().count("data-attempt")) == (200, 1)
     assert ANSWERED in sent.body.decode()
     assert "<img src=x" not in sent.body.decode()
+    stored = await front.stores.records.get(ACME, RecordKind.DELIVERY, delivery_id)
+    payload = StoredDelivery.from_bytes(stored.body).payload
+    shown = re.search(r'data-slot="body"><bdi>(.*?)</bdi>', sent.body.decode())
+    assert shown is not None
+    assert (unescape(shown[1]), "verification.completed" in payload) == (payload, True)
     assert f'data-send="POST /v1/webhooks/deliveries/{delivery_id}/replay"' in sent.body.decode()
 
 

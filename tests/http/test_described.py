@@ -4,6 +4,7 @@ The description that is served is the tester's only knowledge; the requests are 
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,8 +27,11 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.http.support import BASE_URL
 
-EXAMPLES = 15
-"""Requests of each kind to each operation."""
+EXAMPLES = int(os.environ.get("DESCRIBED_EXAMPLES", "10"))
+"""Requests of each kind to each operation; the same ones each time, more by the variable."""
+
+ANSWER_S = 120
+"""A bound for what hangs; schemathesis's own is 10 s, which a busy machine may need for an answer."""
 
 CHECKS = [
     not_a_server_error,
@@ -79,6 +83,7 @@ def description(served: Served) -> Any:
     read = schemathesis.openapi.from_url(f"{served.url}/v1/openapi.json", headers=served.bearers["tenantKey"])
     read.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     read.config.base_url = served.url
+    read.config.request_timeout = ANSWER_S
     return read
 
 

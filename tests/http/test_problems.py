@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from app.http.pages import PAGE_HEADERS
 from app.http.problem_texts import TEXT_OF, kebab
 from app.http.problems import refusal_of, refused_fields, render
 from schemas.ids import ID_PATTERN, KeyId
@@ -116,13 +117,17 @@ async def test_every_problems_address_leads_to_its_explanation(front: Front, cod
     assert (response.status, response.json["code"], response.json["status"]) == (200, code, STATUS_OF[code])
 
 
-async def test_a_browser_gets_a_page_without_scripts(front: Front) -> None:
+async def test_a_browser_gets_a_page_that_leads_to_the_documentation(front: Front) -> None:
     response = await front.ask(
         "GET", "/problems/rate-limited", None, headers={"Accept": "text/html,*/*;q=0.8"}
     )
 
     assert response.headers["Content-Type"].startswith("text/html")
-    assert b"RATE_LIMITED" in response.body
+    assert PAGE_HEADERS.items() <= response.headers.items()
+    assert all(
+        one in response.body for one in (b"RATE_LIMITED", b"429", b'href="/docs/problems#RATE_LIMITED"')
+    )
+    assert b'rel="stylesheet"' in response.body
     assert b"<script" not in response.body
 
 

@@ -3,15 +3,17 @@
 import io
 import json
 import zipfile
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from app.http.subject_export import PAGE, SubjectExport
+from schemas.base import rfc3339
 from schemas.ids import SubjectId
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
-from tests.http.support import PATH, Front, Response, build_body
+from tests.http.support import HASHES, PATH, Front, Response, build_body, now
 from tests.http.test_transaction_history import past, send
 from tests.http.test_transactions import payment, screen
 
@@ -104,6 +106,22 @@ async def test_it_has_the_subjects_screenings_wallets_and_imported_transactions(
     assert [one["reference"] for one in files_in("historic-transactions/")] == [f"old-{ADA}"]
 
 
+async def test_it_has_the_subjects_dispositions_with_their_notes(front: Front) -> None:
+    judging = await front.sign_in(Role.REVIEWER)
+    about = {"kind": "LIST_MATCH", "list": "sandbox", "entity_id": "sandbox-1", "livemode": False}
+    until = {"expires_at": rfc3339(now() + timedelta(days=30))}
+    for whose in ({"subject_id": ADA}, {"subject_id": BEN}, {"counterparty_id": ADA}):
+        body = {**about, **until, **whose, "note": f"Seen: {whose}"}
+        assert (await judging.ask("POST", "/v1/control/dispositions", json=body)).status == 201
+
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+    (shown,) = [json.loads(archive.read(name)) for name in archive.namelist() if "dispositions/" in name]
+
+    listed = (await judging.ask("GET", f"/v1/control/dispositions?subject_id={ADA}")).json
+    assert [shown] == listed["dispositions"]
+    assert (shown["subject_id"], shown["note"]) == (ADA, f"Seen: {{'subject_id': '{ADA}'}}")
+
+
 async def test_every_file_has_a_schema(front: Front) -> None:
     await verify(front, ADA)
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
@@ -116,6 +134,7 @@ async def test_every_file_has_a_schema(front: Front) -> None:
         "name_screening",
         "wallet_assessment",
         "historic_transaction",
+        "disposition",
         "session",
         "audit_event",
     }
@@ -180,7 +199,7 @@ async def test_one_image_at_a_time_is_in_memory(front: Front) -> None:
     """No piece that leaves is larger than the largest file of the ZIP and its heads."""
     for _ in range(3):
         await verify(front, ADA)
-    export = SubjectExport(front.stores, ACME, SubjectId(ADA), (True, False))
+    export = SubjectExport(front.stores, HASHES, ACME, SubjectId(ADA), (True, False))
     chunks = [chunk async for chunk in export.chunks((await front.sign_in()).session.created_at)]
     archive = zipfile.ZipFile(io.BytesIO(b"".join(chunks)))
     largest = max(info.compress_size for info in archive.infolist())

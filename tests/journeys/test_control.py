@@ -69,7 +69,7 @@ async def test_an_operator_and_an_owner_need_no_command_line(tmp_path: Path) -> 
         assert await asyncio.wait_for(last_use(owner, key["key_id"]), 180) >= key["created_at"]
 
         path = f"/v1/control/api-keys/{key['key_id']}"
-        _, rotated = await owner.ask("POST", f"{path}/rotate", json={"overlap_seconds": 60})
+        _, rotated = await owner.ask("POST", f"{path}/rotate", json={"overlap_seconds": 3600})
         both = [(await service.get("/v1/verifications", key=one["api_key"]))[0] for one in (key, rotated)]
         revoked, _ = await owner.ask("DELETE", path)
         after = [(await service.get("/v1/verifications", key=one["api_key"]))[0] for one in (key, rotated)]

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from tests.documentation import ROOT, SHELLS, Block, blocks, name_of
+from tests.engines.jvm import free_ports
 from tests.journeys.service import START_S, environment
-from tests.journeys.test_documented_receiver import free_port
 
 UNMARKED: Final = [block for block in blocks() if block.language in SHELLS and block.mark is None]
 
@@ -58,12 +58,12 @@ async def run(folder: Path, script: str) -> tuple[int | None, str, str]:
     ids=lambda block: f"{name_of(block.page)}: {block.text[:40]}",
 )
 async def test_a_block_runs_as_it_is_printed(block: Block, tmp_path: Path) -> None:
-    status, out, err = await run(tmp_path, block.text.replace(PORT, str(free_port())))
+    status, out, err = await run(tmp_path, block.text.replace(PORT, str(free_ports(1)[0])))
 
     assert status == 0, out + err
 
 
 async def test_the_first_verification_of_the_readme_is_approved(tmp_path: Path) -> None:
-    status, out, err = await run(tmp_path, FIRST.text.replace(PORT, str(free_port())))
+    status, out, err = await run(tmp_path, FIRST.text.replace(PORT, str(free_ports(1)[0])))
 
     assert (status, '"status":"APPROVED"' in out.replace(" ", "")) == (0, True), out + err

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from standardwebhooks import Webhook
 from app.demo.receiver import fault_of
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.documentation import marked
+from tests.engines.jvm import free_ports
 from tests.journeys.service import START_S, Service, environment, small_request
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
@@ -56,13 +56,6 @@ async def deliver(port: int, event: dict[str, Any], secrets: Sequence[str] = (SE
                 await asyncio.sleep(0.05)  # it says nothing when it is ready
 
 
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as opened:
-        port: int = opened.getsockname()[1]
-    return port
-
-
 def event(id_: str, sequence: int, verification_id: str = "ver_1") -> dict[str, Any]:
     """An event as the service tells it."""
     data = {"verification_id": verification_id, "status": "APPROVED"}
@@ -84,7 +77,7 @@ async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path) 
         (event("evt_4", 4), "whsec_" + "A" * 32),
         (event("evt_5", 1, "ver_2"), SECRET),
     ]
-    port = free_port()
+    (port,) = free_ports(1)
     async with running(tmp_path, port) as printed:
         answers = [await deliver(port, one, [secret]) for one, secret in sent]
         lines = [(await printed.readline()).decode() for _ in range(3)]
@@ -95,7 +88,7 @@ async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path) 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_receiver_acts_on_what_a_running_service_delivers(service: Service, tmp_path: Path) -> None:
-    port, key = free_port(), {"Authorization": f"Bearer {service.test_key}"}
+    (port,), key = free_ports(1), {"Authorization": f"Bearer {service.test_key}"}
     body = {"url": f"http://127.0.0.1:{port}/", "secret": SECRET, "event_types": ["verification.completed"]}
     async with running(tmp_path, port) as printed:
         assert await deliver(port, event("evt_1", 1)) == 204  # it listens

@@ -16,6 +16,7 @@ from aiohttp import ClientSession
 from streams.runtime.lag import COMMANDS
 from tests.agents.support import until
 from tests.journeys.service import (
+    METRICS,
     SHOW_METRICS,
     START_S,
     Service,
@@ -28,6 +29,8 @@ from tests.prefork import fork, run_veristream
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 ALERTS: Final = DEPLOY / "prometheus-alerts.yml"
+STORED: Final = ("events", "audit_chains", "audit_rows", "evidence", "erasures")
+"""What waits in the store."""
 OF_PROMETHEUS: Final = frozenset({"up"})
 """What the scraper itself tells."""
 
@@ -83,15 +86,20 @@ async def test_every_metric_of_the_dashboard_and_the_alerts_is_reported_by_the_s
     assert [names for names in (*shown, *watched) if not names] == []
 
 
-async def test_the_labels_of_the_backlog_are_those_the_alerts_choose_by(service: Service) -> None:
-    text = ""
+async def verify(service: Service) -> None:
+    """Post a verification; a child examines its images, which is a job to tell of."""
     headers = {"Authorization": f"Bearer {service.test_key}"}
-    body = small_request("sim:approved@metrics")  # a child examines its images: a job to tell of
+    body = small_request("sim:approved@metrics")
     async with (
         ClientSession() as client,
         client.post(f"{service.url}/v1/verifications", json=body, headers=headers) as answer,
     ):
         assert answer.status == 201
+
+
+async def test_the_labels_of_the_backlog_are_those_the_alerts_choose_by(service: Service) -> None:
+    text = ""
+    await verify(service)
 
     async def measured() -> bool:
         nonlocal text
@@ -102,7 +110,7 @@ async def test_the_labels_of_the_backlog_are_those_the_alerts_choose_by(service:
 
     kinds = set(re.findall(r'veristream_backlog\w*\{kind="(\w+)"', text))
     chosen = {kind for rule in rules() for kind in re.findall(r'backlog\w*\{kind="(\w+)"', rule["expr"])}
-    assert kinds == {"events", "audit_chains", "dead_letters", "unavailable"}
+    assert kinds == {"events", "audit_chains", "audit_rows", "dead_letters", "unavailable"}
     assert chosen <= kinds
     topics = re.findall(r'veristream_commands_oldest_seconds\{topic="([\w.]+)"', text)
     assert set(topics) == set(COMMANDS)
@@ -132,15 +140,18 @@ async def test_prometheus_takes_the_alerts() -> None:
 
 
 async def test_status_shows_a_running_service_at_one_look(service: Service) -> None:
-    status, out, err = await run_preloaded(service.data_dir, "status", "--json")
+    await verify(service)
+    status, out, err = await run_preloaded(service.data_dir, "status", "--json", given=METRICS)
 
     found = json.loads(out)
     assert (status, found["ready"], found["broker"]) == (0, True, None), err
     assert found["service"] == f"ready at {service.url}"
     assert set(found["lag"]) >= {"idv.verifications.commands.v1", "idv.audit.v1"}
-    assert set(found["waiting"]) == {"events", "audit_chains", "evidence", "erasures", "dead_letters"}
+    assert set(found["waiting"]) == {*STORED, "dead_letters"}
     assert found["oldest_command_s"]["idv.verifications.commands.v1"] >= 0
     assert found["disk_used_bytes"]["store"] > 0
+    assert found["model_latency_s"]
+    assert min(found["model_latency_s"].values()) > 0
     assert isinstance(found["lists"], dict)
     assert "lists.none_loaded" in service.role.log.read_text()
 
@@ -180,5 +191,6 @@ async def test_status_of_a_stopped_service_names_what_is_away_and_still_counts(t
     assert status == 1
     assert not found["ready"]
     assert "no broker runs" in found["broker"]
-    assert found["waiting"] == {"events": 0, "audit_chains": 0, "evidence": 0, "erasures": 0}
+    assert found["waiting"] == dict.fromkeys(STORED, 0)
+    assert found["model_latency_s"] == {}
     assert "Traceback" not in err

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import psutil as untyped
@@ -60,8 +60,12 @@ async def right_after(service: Service) -> list[list[str]]:
 
 def names_processes(service: Service) -> list[Any]:
     """The names processes of the service."""
-    children = psutil.Process(service.role.process.pid).children()
-    return [one for one in children if "app.names.server" in one.cmdline()]
+    found = []
+    for one in psutil.Process(service.role.process.pid).children():
+        with suppress(psutil.Error):  # it has just ended
+            if "app.names.server" in one.cmdline():
+                found.append(one)
+    return found
 
 
 async def test_a_killed_names_process_is_replaced_and_meanwhile_nobody_is_clear(tmp_path: Any) -> None:

@@ -18,4 +18,4 @@ async def test_every_block_of_the_runbook_runs_beside_the_service(tmp_path: Path
                 await asyncio.sleep(0.2)
         status, out, err = await run(tmp_path, "\n".join(block.text for block in printed))
 
-    assert (status, len(printed)) == (0, 5), out + err
+    assert (status, len(printed)) == (0, 4), out + err

@@ -16,6 +16,7 @@ from schemas.topics import TOPICS, Topic
 from tests.journeys.decision_topic import client_of, new_reader
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import (
+    START_S,
     Service,
     another_photograph_of_hopper,
     astronaut,
@@ -235,7 +236,7 @@ async def test_the_decision_is_on_its_topic_for_an_ordinary_consumer(service: Se
     consumer.assign([TopicPartition(str(Topic.DECISIONS), number) for number in range(partitions)])
     await consumer.seek_to_beginning()
     found: dict[str, dict[str, Any]] = {}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(START_S):
         while len(found) < 2:
             message = await consumer.getone()
             event = json.loads(message.value)

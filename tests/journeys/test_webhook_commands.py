@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.builders import NOW, build_decision_event, build_endpoint
 from tests.journeys.service import START_S, Service, environment, run_preloaded, veristream_json
+from tests.prefork import Forked, fork, run_veristream
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 BODY = b'{"test": 2432232314}'
@@ -47,20 +49,15 @@ VERIFY = (
 KNOWN = {"SERVICE_WEBHOOK_SECRET": SECRET}
 
 
-async def begin(*arguments: str, given: Mapping[str, str]) -> asyncio.subprocess.Process:
-    """Start `veristream webhook …` with these variables."""
-    pipe = asyncio.subprocess.PIPE
-    command = (sys.executable, "-m", "app", "webhook", *arguments)
-    return await asyncio.create_subprocess_exec(
-        *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(given)
-    )
-
-
 async def webhook(
     *arguments: str, given: Mapping[str, str] = KNOWN, stdin: bytes = b""
 ) -> tuple[int, str, str]:
     """Run `veristream webhook …` to its end: exit status, stdout, stderr."""
-    process = await begin(*arguments, given=given)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", "webhook", *arguments,
+        stdin=pipe, stdout=pipe, stderr=pipe, env=environment(given),
+    )  # fmt: skip
     async with asyncio.timeout(START_S):
         out, err = await process.communicate(stdin)
     return process.returncode or 0, out.decode(), err.decode()
@@ -69,12 +66,11 @@ async def webhook(
 class Listener:
     """A running `veristream webhook listen`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ready: str) -> None:
-        self.process, self.ready = process, ready
+    def __init__(self, process: Forked, complaints: Path) -> None:
+        self.process, self.complaints, self.ready = process, complaints, ""
 
     async def line(self) -> str:
         """The next line it prints."""
-        assert self.process.stdout is not None
         async with asyncio.timeout(START_S):
             return (await self.process.stdout.readline()).decode().strip()
 
@@ -95,16 +91,17 @@ class Listener:
 
 @asynccontextmanager
 async def listening(*arguments: str, given: Mapping[str, str] = KNOWN) -> AsyncIterator[Listener]:
-    """Run `veristream webhook listen`, ready."""
-    process = await begin("listen", *arguments, given=given)
-    try:
-        listener = Listener(process, "")
-        listener.ready = await listener.line()
-        yield listener
-    finally:
-        if process.returncode is None:
+    """Run `veristream webhook listen`, ready, in a process that need not import anything."""
+    with NamedTemporaryFile() as complaints:
+        written, words = Path(complaints.name), ("webhook", "listen", *arguments)
+        process = await fork(run_veristream, words, environment(given), written, vision=False)
+        try:
+            listener = Listener(process, written)
+            listener.ready = await listener.line()
+            yield listener
+        finally:
             process.kill()
-        await process.communicate()
+            await process.wait()
 
 
 def event(**data: object) -> bytes:
@@ -271,8 +268,7 @@ async def test_it_ends_cleanly_when_asked_to(number: signal.Signals) -> None:
     async with listening() as listener:
         listener.process.send_signal(number)
         code = await listener.ended()
-        assert listener.process.stderr is not None
-        err = (await listener.process.stderr.read()).decode()
+        err = listener.complaints.read_text()
 
     assert (code, "Traceback" in err) == (0, False)
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from datetime import date
 from math import inf, nan
 
@@ -71,11 +72,15 @@ def near_lines(count: int) -> list[str]:
     return [f"{some(9)}1UTO7408122F1204159{some(14)}10" for _ in range(count)]
 
 
-def cpu_s(act: object, *args: object) -> float:
-    """Processor seconds of a call."""
-    began = time.thread_time()
-    act(*args)  # type: ignore[operator]
-    return time.thread_time() - began
+def cpu_s(act: Callable[..., object], *args: object) -> float:
+    """Processor seconds of a call, the best of three."""
+
+    def once() -> float:
+        began = time.thread_time()
+        act(*args)
+        return time.thread_time() - began
+
+    return min(once() for _ in range(3))
 
 
 def test_s46_near_valid_lines_of_a_zone_cost_little() -> None:

@@ -16,6 +16,8 @@ from streams.vision_ports import Picture
 from tests.specimens.hostile_corpus import qr_page
 from tests.specimens.people import TODAY
 
+TRIES = 3
+"""On a busy machine one search may take long; an unbounded one does each time."""
 CODES_CPU_S = 3.0
 """Searching 256 patterns for codes took 27 s, 841 over two minutes; 40, which are searched, take 0.4 s."""
 
@@ -30,10 +32,14 @@ def test_s42_finder_patterns_are_counted_before_they_are_searched(count: int) ->
 async def test_s42_searching_a_page_for_codes_is_bounded() -> None:
     reader, pages = RapidTextReader(), [decode(qr_page(count, 3)) for count in (40, 256, 841)]
     for page in pages:
-        began = time.thread_time()
-        await reader.read_codes(page)
+        spent_s = CODES_CPU_S
+        for _ in range(TRIES):
+            began = time.thread_time()
+            await reader.read_codes(page)
+            if (spent_s := time.thread_time() - began) < CODES_CPU_S:
+                break
 
-        assert time.thread_time() - began < CODES_CPU_S  # before the next page, which would take minutes
+        assert spent_s < CODES_CPU_S  # before the next page, which would take minutes
 
 
 async def test_s42_a_slip_whose_codes_cannot_be_read_in_time_is_one_without_a_code(

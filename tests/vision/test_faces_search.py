@@ -5,7 +5,7 @@ import pytest
 
 from app.vision.faces.core import FACES_MAX, Detection, Effort, FaceCore
 from app.vision.faces.dlib_engine import DlibEmbedder, load_embedder, weights_folder
-from streams.vision_ports import Face, Picture, Pixels
+from streams.vision_ports import Face, Picture, Pixels, Turn
 
 PICTURE = Picture(np.zeros((100, 200, 3), np.uint8))
 EFFORTS = (Effort(480, 0), Effort(960, 0), Effort(480, 90), Effort(960, 90), Effort(1600, 0))
@@ -102,6 +102,24 @@ def test_a_copy_is_searched_whole_where_a_smaller_one_showed_a_face(embedder: Dl
     FaceCore(detector, embedder).find(PICTURE)
 
     assert dict(zip(detector.asked, detector.left_out, strict=True))[EFFORTS[3]] == 0
+
+
+@pytest.mark.parametrize(
+    ("turn", "side", "asked"),
+    [
+        (0, 853, [EFFORTS[0], EFFORTS[1]]),
+        (0, 1440, [EFFORTS[0], EFFORTS[1], EFFORTS[4]]),
+        (90, 853, [*EFFORTS[2:4]]),
+    ],
+    ids=["upright", "a large picture", "lying"],
+)
+def test_a_face_is_searched_at_one_turn_on_copies_up_to_the_pictures_own_size(
+    embedder: DlibEmbedder, turn: Turn, side: int, asked: list[Effort]
+) -> None:
+    detector = ScriptedDetector({})
+
+    assert FaceCore(detector, embedder).find(Picture(np.zeros((480, side, 3), np.uint8)), turn) == ()
+    assert detector.asked == asked
 
 
 def test_what_scores_too_little_is_no_face(embedder: DlibEmbedder) -> None:

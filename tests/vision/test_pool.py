@@ -112,7 +112,7 @@ async def test_an_unnamed_error_is_a_failed_engine(pool: VisionPool) -> None:
 
 async def test_a_child_without_models_says_so(pool: VisionPool) -> None:
     with pytest.raises(EngineFailed, match="no such engine"):
-        await pool.run(jobs.FIND_FACES, picture=Picture(np.zeros((200, 200, 3), np.uint8)))
+        await pool.run(jobs.FIND_FACES, None, picture=Picture(np.zeros((200, 200, 3), np.uint8)))
 
 
 async def test_a_photograph_that_must_be_turned_is_refused_when_the_pool_is_full(pool: VisionPool) -> None:

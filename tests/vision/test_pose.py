@@ -17,7 +17,7 @@ from schemas.movements import FrameHint, Movement
 from streams.sessions.frame_rules import FrameSeen, FrameVerdict, Thresholds, judge_frame
 from streams.verification.observations import FacesSeen
 from streams.verification.policy import FaceBands, ImageThresholds, MovementBands
-from streams.vision_ports import Embedding, Face, Picture, Pose, Sharpness
+from streams.vision_ports import Embedding, Face, Picture, Pose, Sharpness, Turn
 from tests.specimens.moving_head import Head
 from tests.vision.portraits import blur, compress
 
@@ -176,9 +176,9 @@ class Seen:
 CORE = cache(load_core)
 
 
-def look(picture: Picture) -> Seen | None:
-    """Find the face and its vector."""
-    found = CORE().find(picture)
+def look(picture: Picture, turn: Turn | None = None) -> Seen | None:
+    """Find the face and its vector; of a frame, at the selfie's turn."""
+    found = CORE().find(picture, turn)
     return Seen(picture, found[0], CORE().embed(picture, found[0])) if found else None
 
 
@@ -200,7 +200,7 @@ def verdicts(picture: Picture, selfie: Seen) -> dict[Movement, FrameVerdict]:
     """Judge a picture with the real engine, seen once."""
     straight = pose_of(selfie.face, eye_corners=True)
     assert straight is not None
-    found, faces, frame = look(picture), FacesSeen(0, several_alike=False), None
+    found, faces, frame = look(picture, selfie.face.turn), FacesSeen(0, several_alike=False), None
     if found is not None:
         box = found.face.box
         quality = measure_sharpness(picture, box)

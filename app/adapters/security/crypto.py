@@ -258,13 +258,17 @@ def _create(path: Path, secret: bytes) -> None:
 
 
 def replace_key_file(path: Path, keys: Sequence[RootKey]) -> None:
-    """Let the file hold these keys, in this order; a reader sees the old file or the new. Blocking."""
+    """Let the file hold these keys, in this order; a reader sees the old file or the new. Blocking.
+
+    Drafts of runs that were killed hold keys too and are removed.
+    """
     draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
     try:
         _write(draft, [key.secret for key in keys])
         draft.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        for leftover in path.parent.glob(f"{path.name}.*.new"):
+            leftover.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 

@@ -7,16 +7,16 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
 
 from aiohttp import web
 
 from app.http.asyncapi import describe_decisions
-from app.http.endpoints import Answer, Call, Endpoint
-from app.http.pages import HTML, PAGE_HEADERS, compressible
+from app.http.endpoints import Call, Endpoint
+from app.http.pages import HTML, PAGE_HEADERS, compressible, page_endpoint
 from app.http.problem_texts import TEXT_OF
+from app.http.responses import JSON
 from app.http.routes.pages import IMMUTABLE
 from app.web.assets import HASH_LENGTH, PREFIX
 from app.web.documentation.markdown import block
@@ -59,7 +59,7 @@ class DocumentationRoutes:
         content, gzipped = await asyncio.to_thread(lambda: self._index)
         if call.path_value("digest") != _digest(content):
             raise web.HTTPNotFound
-        return compressible(call.request, content, gzipped, "application/json", {"Cache-Control": IMMUTABLE})
+        return compressible(call.request, content, gzipped, JSON, {"Cache-Control": IMMUTABLE})
 
     async def _show(self, call: Call, address: str) -> web.Response:
         if address not in self._drawn:
@@ -175,46 +175,14 @@ def _digest(content: bytes) -> str:
 
 def documentation_endpoints(routes: DocumentationRoutes) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
-    answers = {HTTPStatus.OK: Answer("The page.", media_type=HTML)}
-    family = {"family": "[a-z-]{1,40}"}
+    family, name = {"family": "[a-z-]{1,40}"}, {"name": "[a-z-]{1,40}"}
+    digest = {"digest": "[0-9a-f]{10}"}
+    index = PREFIX + "docs-index.{digest}.json"
     return (
-        Endpoint(
-            method="GET",
-            path=HOME,
-            handler=routes.show_home,
-            summary="Show the first page of the documentation",
-            family="Pages",
-            answers=answers,
-            described=False,
-        ),
-        Endpoint(
-            method="GET",
-            path=REFERENCE + "/{family}",
-            handler=routes.show_family,
-            summary="Show the operations of a family",
-            family="Pages",
-            answers=answers,
-            path_forms=family,
-            described=False,
-        ),
-        Endpoint(
-            method="GET",
-            path=HOME + "/{name}",
-            handler=routes.show,
-            summary="Show a page of the documentation",
-            family="Pages",
-            answers=answers,
-            path_forms={"name": "[a-z-]{1,40}"},
-            described=False,
-        ),
-        Endpoint(
-            method="GET",
-            path=PREFIX + "docs-index.{digest}.json",
-            handler=routes.show_index,
-            summary="Read the index of the documentation's search",
-            family="Pages",
-            answers={HTTPStatus.OK: Answer("The index.", media_type="application/json")},
-            path_forms={"digest": "[0-9a-f]{10}"},
-            described=False,
+        page_endpoint(HOME, routes.show_home, "Show the first page of the documentation"),
+        page_endpoint(REFERENCE + "/{family}", routes.show_family, "Show the operations of a family", family),
+        page_endpoint(HOME + "/{name}", routes.show, "Show a page of the documentation", name),
+        page_endpoint(
+            index, routes.show_index, "Read the index of the documentation's search", digest, media_type=JSON
         ),
     )

@@ -5,14 +5,13 @@ A session's token is in the fragment, which no browser sends: the page is the sa
 
 import gzip
 from functools import cache
-from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
-from app.http.endpoints import Answer, Call, Endpoint
+from app.http.endpoints import Call, Endpoint
 from app.http.headers import language
-from app.http.pages import CAMERA_HEADERS, HTML, compressible
+from app.http.pages import CAMERA_HEADERS, HTML, compressible, page_endpoint
 from app.web.assets import PREFIX
 from app.web.site import site
 from app.web.texts import CODES
@@ -47,24 +46,8 @@ async def show_asset(call: Call) -> web.Response:
 
 def page_endpoints() -> tuple[Endpoint, ...]:
     """Return the routes as data."""
+    name = {"name": r"[a-z-]{1,40}\.[0-9a-f]{10}\.[a-z]{2,4}"}
     return (
-        Endpoint(
-            method="GET",
-            path=VERIFY,
-            handler=show_verify,
-            summary="Show the capture page",
-            family="Pages",
-            answers={HTTPStatus.OK: Answer("The page.", media_type=HTML)},
-            described=False,
-        ),
-        Endpoint(
-            method="GET",
-            path=ASSET,
-            handler=show_asset,
-            summary="Read a static file of the pages",
-            family="Pages",
-            answers={HTTPStatus.OK: Answer("The file.", media_type="text/css")},
-            path_forms={"name": r"[a-z-]{1,40}\.[0-9a-f]{10}\.[a-z]{2,4}"},
-            described=False,
-        ),
+        page_endpoint(VERIFY, show_verify, "Show the capture page"),
+        page_endpoint(ASSET, show_asset, "Read a static file of the pages", name, media_type="text/css"),
     )

@@ -1,7 +1,6 @@
 """Reference routes: reasons (G12), sandbox subjects (G64), and the pages problems link to (G67)."""
 
 from collections.abc import Iterator
-from html import escape
 from http import HTTPStatus
 from typing import Final
 
@@ -9,6 +8,7 @@ from aiohttp import web
 
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint
 from app.http.headers import wanted
+from app.http.pages import HTML, explained
 from app.http.problem_texts import TEXT_OF, kebab
 from app.http.responses import JSON, json_answer, json_value
 from app.lists.serving import sandbox_entries
@@ -168,19 +168,7 @@ def reference_endpoints() -> tuple[Endpoint, ...]:
     )
 
 
-HTML: Final = "text/html"
-
 _BY_NAME: Final = {kebab(code): code for code in ProblemCode}
-
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>{code}</title>
-<h1>{title}</h1>
-<p><code>{code}</code>, answered with status {status}.</p>
-<p>{advice}</p>
-</html>
-"""
 
 
 async def explain(call: Call) -> web.Response:
@@ -188,12 +176,10 @@ async def explain(call: Call) -> web.Response:
     code = _BY_NAME.get(call.path_value("code"))
     if code is None:
         raise NotFound
-    title, advice = TEXT_OF[code]
-    status = int(STATUS_OF[code])
     if wanted(call.request, (JSON, HTML)) == HTML:
-        page = _PAGE.format(code=code, title=escape(title), status=status, advice=escape(advice))
-        return web.Response(text=page, content_type=HTML)
-    return json_value({"code": code, "title": title, "status": status, "advice": advice})
+        return explained(code)
+    title, advice = TEXT_OF[code]
+    return json_value({"code": code, "title": title, "status": int(STATUS_OF[code]), "advice": advice})
 
 
 def problem_endpoints() -> tuple[Endpoint, ...]:

@@ -36,7 +36,9 @@ class SubjectExportRoutes:
     async def export(self, call: Call) -> web.StreamResponse:
         """Stream the ZIP, audited first; a store that fails midway cuts the answer short, visibly."""
         subject_id = SubjectId(call.path_value("subject_id"))
-        export = SubjectExport(self.ports.stores, call.tenant_id, subject_id, modes(call))
+        ports = self.ports
+        hashes = ports.dispositions.hashes
+        export = SubjectExport(ports.stores, hashes, call.tenant_id, subject_id, modes(call))
         await export.require_known()
         reads = call.request.method != "HEAD"
         if reads:
@@ -65,8 +67,8 @@ def subject_export_endpoints(routes: SubjectExportRoutes) -> tuple[Endpoint, ...
             handler=routes.export,
             summary="Export all that is stored of a subject",
             description="A ZIP of the subject's verifications, transactions and those imported, name "
-            "screenings, wallet assessments, sessions and audit rows as JSON, its images and readings as "
-            "they are stored, and the JSON schemas of the files. "
+            "screenings, wallet assessments, dispositions, sessions and audit rows as JSON, its images and "
+            "readings as they are stored, and the JSON schemas of the files. "
             "`manifest.json` is its last file: it lists the others and what was left out because it was "
             "removed. Network addresses are taken out of the audit rows.",
             answers={HTTPStatus.OK: Answer("The ZIP.", media_type=_BYTES, also=(_ZIP,))},

@@ -1,6 +1,6 @@
 """Synchronous core of every face engine: detector, embedder, and the search for the upright turn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, Protocol
@@ -114,8 +114,10 @@ class FaceCore:
         self._detector = detector
         self._embedder = embedder
 
-    def find(self, picture: Picture) -> tuple[Face, ...]:
+    def find(self, picture: Picture, turn: Turn | None = None) -> tuple[Face, ...]:
         """Return the faces, best first: by score, and by size where scores are alike.
+
+        With a turn only that one is tried, and no larger copy once one is as large as the picture itself.
 
         A larger copy of the picture is tried only when nothing was found on the smaller ones, the next
         quarter turn only when the best face is weak or lies; all faces returned belong to one turn. Copies
@@ -123,7 +125,7 @@ class FaceCore:
         """
         best = _Found((), _Grade.NOTHING, 0)
         nothing_up_to: dict[Turn, int] = {}
-        for effort in self._detector.efforts:
+        for effort in self._detector.efforts if turn is None else self._at(turn, picture):
             if best.faces and effort.side > best.side:
                 continue
             found = self._try(picture, effort, nothing_up_to.get(effort.turn, 0))
@@ -157,6 +159,13 @@ class FaceCore:
         pixels = np.stack([np.add.outer(ramp, ramp * step) for step in range(3)], axis=-1)
         self._detector.detect(pixels, self._detector.efforts[0].side)
         self._embedder.embed(pixels, Face((0.0, 0.0, _WARM_SIDE, _WARM_SIDE), 1.0, _WARM_POINTS))
+
+    def _at(self, turn: Turn, picture: Picture) -> Iterator[Effort]:
+        for effort in self._detector.efforts:
+            if effort.turn == turn:
+                yield effort
+                if effort.side >= max(picture.width, picture.height):
+                    return
 
     def _try(self, picture: Picture, effort: Effort, above: int) -> _Found:
         detections = self._detector.detect(turned(picture.pixels, effort.turn), effort.side, above)

@@ -10,7 +10,7 @@ from app.vision.faces.parallax import parallax
 from app.vision.faces.pose import pose_of
 from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.jobs import FaceFacts
-from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels, Pose
+from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels, Pose, Turn
 
 
 class CoreFaceEngine(FaceEngine):
@@ -25,8 +25,8 @@ class CoreFaceEngine(FaceEngine):
         self._core = core
 
     @override
-    async def find(self, picture: Picture) -> tuple[Face, ...]:
-        return self._core.find(picture)
+    async def find(self, picture: Picture, turn: Turn | None = None) -> tuple[Face, ...]:
+        return self._core.find(picture, turn)
 
     @override
     async def embed(self, picture: Picture, face: Face) -> Embedding:

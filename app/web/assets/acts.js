@@ -1,13 +1,8 @@
 /** Buttons that call a route of the interface, some after a question; what comes of it is said on the page. */
 
-import { call, Problem } from "./control.js";
+import { call, freshKey, Problem } from "./control.js";
 import { arrive, leave } from "./draft.js";
 import { slot, tell } from "./forms.js";
-
-/** A key that no other request has; `randomUUID` would need https. */
-export function freshKey() {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
-}
 
 /** Say what went wrong, with every field it names. @param {unknown} error */
 export function refused(error) {
@@ -55,7 +50,6 @@ async function act(button) {
   }
 }
 
-for (const one of document.querySelectorAll("[data-scripted]")) one.removeAttribute("hidden");
 document.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("button") : null;
   if (!button) return;

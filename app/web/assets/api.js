@@ -174,9 +174,13 @@ export class Api {
 function judge(status, header, body) {
   const json = /json/.test(header("Content-Type") ?? "");
   const after = Number(header("Retry-After")) || undefined;
-  if (status === 429 || status >= 500) throw new Lost("busy", after);
-  if (!json) throw new Lost("busy");
-  const value = JSON.parse(body);
+  if (status === 429 || status >= 500 || !json) throw new Lost("busy", after); // or a proxy's page
+  let value;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw new Lost("busy", after); // it was cut off
+  }
   if (status >= 400) throw new Refusal(status, value.code);
   return { status, body: value, etag: header("ETag") };
 }

@@ -126,10 +126,15 @@ export class Camera {
   }
 }
 
+/** Whether another app shows the page: there the person cannot allow a camera. */
+function inApp() {
+  return /; wv\)|FBA[NV]|Instagram|MicroMessenger|(iPhone|iPad)(?!.* Safari\/)/.test(navigator.userAgent);
+}
+
 /** @param {unknown} error */
 function reason(error) {
   const name = error instanceof DOMException ? error.name : "";
-  if (name === "NotAllowedError" || name === "SecurityError") return "allow";
+  if (name === "NotAllowedError" || name === "SecurityError") return inApp() ? "embedded" : "allow";
   if (name === "NotFoundError" || name === "OverconstrainedError") return "missing";
   return "busy";
 }

@@ -143,7 +143,7 @@ const ACTIONS = {
   agree: () => decide(true),
   decline: () => decide(false),
   consent: refresh,
-  retry: () => (view === null ? location.reload() : refresh()),
+  retry: () => (view === null || shown.screen === "failed" ? location.reload() : refresh()), // some browsers never load a failed module again
   stay: refresh,
   camera: () => taking?.start(),
   shoot: () => taking?.shoot(),
@@ -157,6 +157,11 @@ const ACTIONS = {
   selfie: () => (moving?.end(), take("selfie")),
   "hand-over": handOver,
 };
+
+async function followed() {
+  const { follow } = await import("./following.js");
+  await follow(session);
+}
 
 async function choose() {
   const code = languages().value;
@@ -187,9 +192,9 @@ document.addEventListener("click", (event) => {
   const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-action]"));
   ACTIONS[button?.dataset["action"] ?? ""]?.();
 });
-languages().addEventListener("change", choose);
+languages().addEventListener("change", () => choose().catch(() => (languages().value = document.documentElement.lang)));
 addEventListener("hashchange", () => location.hash !== "" && location.reload());
 addEventListener("pagehide", stop);
 addEventListener("pageshow", (event) => event.persisted && location.reload());
-setInterval(async () => (await import("./following.js")).follow(session), FOLLOW_MS);
+setInterval(() => followed().catch(() => undefined), FOLLOW_MS);
 begin();

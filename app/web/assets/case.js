@@ -2,7 +2,7 @@
 
 import { bodyOf, choose, neighbour, pageOf } from "./decision.js";
 import { isShortcut, localise } from "./console.js";
-import { heard } from "./control.js";
+import { enable, heard } from "./control.js";
 import { fetchWhenSeen, enlarge, lightUp } from "./looking.js";
 import { arrive, forget, keep, leave, restore } from "./draft.js";
 
@@ -111,7 +111,7 @@ async function reveal(path) {
 
 /** Make the parts work that are new. */
 function begin() {
-  for (const one of place.querySelectorAll("[data-scripted]")) one.removeAttribute("hidden");
+  enable(place);
   const form = place.querySelector("form[data-draft]");
   if (form instanceof HTMLFormElement) {
     restore(draft, form);
@@ -158,7 +158,7 @@ for (const viewer of place.querySelectorAll("[data-viewer]")) enlarge(/** @type 
 lightUp(place);
 fetchWhenSeen(place, words.unseen ?? "", (shot) => {
   const looked = place.querySelector("[data-slot=looked]");
-  if (!(looked instanceof HTMLElement) || "seen" in shot.dataset) return;
+  if (!(looked instanceof HTMLElement) || "seen" in shot.dataset || shot.closest(".strip")) return;
   looked.dataset.count = String(Number(looked.dataset.count) + 1);
   looked.textContent = (looked.dataset.form ?? "").replace("%s", looked.dataset.count);
 });

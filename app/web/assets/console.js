@@ -1,6 +1,6 @@
 /** The frame of the console: times of the reader, shortcuts, and the warning before an idle session ends. */
 
-import { call, heard } from "./control.js";
+import { call, enable, heard } from "./control.js";
 
 const WARN_S = 120;
 const { locale, singleKeys, endsIn } = document.body.dataset;
@@ -67,3 +67,4 @@ document.querySelector('[data-action="stay"]')?.addEventListener("click", () => 
   call("GET", "/v1/control/sessions/current").catch(() => null);
 });
 for (const button of document.querySelectorAll('[data-action="sign-out"]')) button.addEventListener("click", signOut);
+addEventListener("DOMContentLoaded", () => enable(document)); // after the last module of the page

@@ -18,6 +18,11 @@ export class Problem extends Error {
   }
 }
 
+/** A key that no other request has; `randomUUID` would need https. */
+export function freshKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
+}
+
 /** What wants to know that the service has heard of the person. @type {Set<() => void>} */
 export const heard = new Set();
 
@@ -47,4 +52,12 @@ export async function call(method, path, body, more = {}) {
   if (!answer.ok || value === null) throw new Problem(answer.status, value?.code ?? "NO_ANSWER", value?.detail ?? "", after, value?.errors);
   for (const one of heard) one();
   return value;
+}
+
+/** Let what needs scripts be seen and pressed. @param {ParentNode} within */
+export function enable(within) {
+  for (const one of within.querySelectorAll("[data-scripted]")) {
+    one.removeAttribute("hidden");
+    one.removeAttribute("disabled");
+  }
 }

@@ -1,7 +1,7 @@
 /** The editor of a flow: documents by country, sent as the body of one route. */
 
-import { freshKey, refused } from "./acts.js";
-import { call, Problem } from "./control.js";
+import { refused } from "./acts.js";
+import { call, freshKey, Problem } from "./control.js";
 import { leave } from "./draft.js";
 import { slot } from "./forms.js";
 import { say } from "./words.js";
@@ -52,7 +52,7 @@ async function save(form) {
     leave(at.href, done ?? "");
   } catch (error) {
     refused(error);
-    if (error instanceof Problem && error.status === STALE) slot("problem").textContent = say("flow.stale");
+    if (error instanceof Problem && error.status === STALE) slot("problem").textContent = say("script.stale_flow");
     focusNamed(form, error);
     form.ariaBusy = "false";
   }

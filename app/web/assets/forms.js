@@ -21,7 +21,7 @@ export function tell(place, error) {
   if (!(error instanceof Problem)) throw error;
   const seconds = waitOf(error);
   const meant = place.closest("form")?.getAttribute(`data-on-${error.code.toLowerCase()}`);
-  const words = meant ? meant : OWN.has(error.code) ? say(`problem.${error.code}`, { seconds }) : error.message || say("problem.NO_ANSWER");
+  const words = meant ? meant : OWN.has(error.code) ? say(`script_problem.${error.code}`, { seconds }) : error.message || say("script_problem.NO_ANSWER");
   place.textContent = words;
   place.hidden = false;
   return seconds;

@@ -109,6 +109,5 @@ for (const button of document.querySelectorAll("button[data-opens]")) {
 for (const button of document.querySelectorAll('dialog [data-action="cancel"]')) {
   button.addEventListener("click", () => button.closest("dialog")?.close());
 }
-for (const one of document.querySelectorAll("[data-scripted]")) one.removeAttribute("hidden");
 const arrived = arrive();
 if (arrived) slot("said").textContent = arrived;

@@ -11,14 +11,20 @@ export class Unusable extends Error {}
  * @param {File} file @returns {Promise<ImageBitmap>} @throws {Unusable}
  */
 export async function open(file) {
-  const head = new Uint8Array(await file.slice(0, 32).arrayBuffer().catch(() => new ArrayBuffer(0)));
+  const head = new Uint8Array(await file.slice(0, 64).arrayBuffer().catch(() => new ArrayBuffer(0)));
   const ascii = String.fromCharCode(...head);
-  if (ascii.startsWith("GIF8")) throw new Unusable("animated");
+  if (moves(head, ascii)) throw new Unusable("animated");
   try {
     return await createImageBitmap(file, { imageOrientation: "from-image" });
   } catch {
     throw new Unusable(/^....ftyp(heic|heix|mif1|hevc|msf1)/s.test(ascii) ? "heic" : "none");
   }
+}
+
+/** Whether a file begins as one with several pictures does: GIF, WebP or PNG. @param {Uint8Array} head @param {string} ascii */
+function moves(head, ascii) {
+  const webp = /^RIFF....WEBPVP8X/s.test(ascii) && ((head[20] ?? 0) & 2) !== 0;
+  return webp || /^GIF8|^\x89PNG.*acTL/s.test(ascii);
 }
 
 /**

@@ -32,7 +32,7 @@ async function take() {
     const livemode = button.dataset.livemode === "true";
     const taken = await call("POST", "/v1/control/review-cases/claim-next", { livemode });
     if (taken) return location.assign(`${CASES}/${taken.review_case_id}${livemode ? "" : "?livemode=false"}`);
-    slot("count").textContent = say("queue.nothing");
+    slot("count").textContent = say("script.queue_empty");
   } catch (error) {
     tell(slot("problem"), error);
   }
@@ -115,7 +115,7 @@ async function refresh() {
   if (document.hidden || Date.now() - acted > RESTS_AFTER_MS) return;
   const page = await look();
   const fresh = page?.querySelector('[data-slot="cases"]');
-  if (!page || !fresh) return void (slot("count").textContent = say("queue.failed"));
+  if (!page || !fresh) return void (slot("count").textContent = say("script.queue_failed"));
   slot("count").textContent = page.querySelector('[data-slot="count"]')?.textContent ?? "";
   const views = page.querySelectorAll('[data-slot="views"] strong');
   document.querySelectorAll('[data-slot="views"] strong').forEach((one, at) => (one.textContent = views[at]?.textContent ?? ""));

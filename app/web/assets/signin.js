@@ -16,7 +16,7 @@ if (reset instanceof HTMLFormElement) {
   const token = decodeURIComponent(location.hash.slice(1));
   history.replaceState(null, "", location.pathname);
   if (token === "") {
-    slot("problem", reset).textContent = say("reset.no_token");
+    slot("problem", reset).textContent = say("script.no_token");
     slot("problem", reset).hidden = false;
   }
   sending(reset, ({ new_password }) => ["POST", "/v1/control/password/reset", { token, new_password }], () => {

@@ -44,7 +44,9 @@ export function offerKinds(kinds, asked) {
     const label = document.createElement("label");
     const input = Object.assign(document.createElement("input"), { type: "radio", name: "kind", value: kind.code });
     input.checked = kind === kinds[0];
-    label.append(input, kind.display_name);
+    const words = document.createElement("span");
+    words.textContent = kind.display_name;
+    label.append(input, words);
     field.append(label);
   }
 }

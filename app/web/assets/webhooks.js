@@ -1,13 +1,8 @@
 /** Webhook endpoints and deliveries: each form is one call of the route it names. */
 
-import { call } from "./control.js";
+import { call, freshKey } from "./control.js";
 import { arrive, leave } from "./draft.js";
 import { slot, tell } from "./forms.js";
-
-/** A key that no other request has; `randomUUID` would need https. */
-function freshKey() {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
-}
 
 /** What a form says, in the types of the interface. @param {HTMLFormElement} form */
 function bodyOf(form) {
@@ -44,7 +39,6 @@ async function send(form) {
   }
 }
 
-for (const one of document.querySelectorAll("[data-scripted]")) one.removeAttribute("hidden");
 for (const form of document.querySelectorAll("form[data-send]")) {
   form.addEventListener("input", () => keys.delete(/** @type {HTMLFormElement} */ (form)));
   form.addEventListener("submit", (event) => {

@@ -1,7 +1,7 @@
-/** The texts of the console, from the file that the server uses too. */
+/** The texts that scripts say; the page carries them. */
 
 /** @type {Record<string, string>} */
-const texts = await (await fetch(document.body.dataset.texts ?? "")).json();
+const texts = JSON.parse(document.body.dataset.words ?? "{}");
 
 /** Return a text with its names filled in. @param {string} key @param {Record<string, string | number>} [named] */
 export function say(key, named = {}) {

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, ask, ask_tagged, console_page, is_live
+from app.http.console import HOME, Console, ask, ask_tagged, console_page, filters_of
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.api_keys import PATH as KEYS
 from app.http.routes.members import PATH as MEMBERS
@@ -31,7 +31,7 @@ class AdministrationPages:
 
     async def show_keys(self, call: Call) -> web.Response:
         """Answer a page of the keys of the mode."""
-        query = {"livemode": "true" if is_live(call) else "false", **_cursor(call)}
+        _, query = filters_of(call)
         listed = await ask(call, KEYS, query)
         now = self.console.clock()
         keys = [{**key, "state": _key_state(key, now)} for key in listed["api_keys"]]
@@ -47,7 +47,8 @@ class AdministrationPages:
 
     async def show_members(self, call: Call) -> web.Response:
         """Answer a page of the members, each with what the person may change about it."""
-        listed = await ask(call, MEMBERS, _cursor(call))
+        _, query = filters_of(call, by_mode=False)
+        listed = await ask(call, MEMBERS, query)
         names = {one["reviewer_id"]: one["name"] for one in (await ask(call, PEOPLE))["people"]}
         members = [
             {
@@ -103,12 +104,6 @@ def member_acts(person: ReviewerCaller, member: Mapping[str, Any]) -> list[str]:
     elif waiting is not None and waiting["asked_by"] != person.reviewer_id:
         acts.append("confirm_reset")
     return acts
-
-
-def _cursor(call: Call) -> Mapping[str, str]:
-    """Return the query of the page that was asked for."""
-    cursor = call.request.query.get("cursor")
-    return {} if cursor is None else {"cursor": cursor}
 
 
 def _key_state(key: Mapping[str, Any], now: datetime) -> str:

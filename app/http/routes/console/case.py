@@ -77,7 +77,7 @@ class CasePages:
         """Return what the case is about: a verification explained, a transaction or a screening."""
         if verification is not None:
             shown = await explained(call, self.console.records, verification, viewer, case)
-            return {**shown, "found": (), "judgeable": ()}
+            return {**shown, "judgeable": may_be_judged(shown["found"])}
         transaction, screening, found = None, None, tuple[FoundMatches, ...]()
         if case.transaction_id is not None and viewer.may(Permission.TRANSACTIONS_READ):
             transaction = await ask(call, f"/v1/transactions/{case.transaction_id}")

@@ -1,17 +1,22 @@
 """A verification as pages of the console show it: images, values by source, checks, earlier ones."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 from app.http.case_actions import Viewer
+from app.http.case_matches import found_by_verification
+from app.http.case_movements import strip_of
 from app.http.case_view import digits_hold, images_of, rows_of, scale_of, terms_of
 from app.http.console import ask
 from app.http.endpoints import Call
 from app.http.routes.verifications import PATH as VERIFICATIONS
-from schemas.enums import EvidenceKind
+from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.explanations import Explanation, FieldState
 from schemas.people import Permission
+from schemas.problems import NotFound
 from schemas.reviews import ReviewCase
 from schemas.verifications import Verification
+from streams.ports.errors import Erased
 from streams.ports.records import RecordKind, Records
 from streams.reviews.handler import viewed_index
 from streams.verification.explanation import LAST4
@@ -56,7 +61,7 @@ async def explained(
 
 async def _images(call: Call, records: Records, verification: Verification, viewer: Viewer) -> dict[str, Any]:
     if not viewer.may(Permission.EVIDENCE_READ):
-        return {"images": [], "looked": 0, "document": None, "faces": []}
+        return {"images": [], "looked": 0, "document": None, "faces": [], "strip": None, "found": ()}
     index = viewed_index(verification.verification_id, viewer.reviewer_id)
     views = await records.page(call.tenant_id, RecordKind.ACT, index, limit=MOST_VIEWS)
     images = images_of(verification, frozenset(view.body.decode() for view in views))
@@ -66,7 +71,26 @@ async def _images(call: Call, records: Records, verification: Verification, view
         "looked": sum(one.seen for one in stored),
         "document": next((one for one in images if one.kind is EvidenceKind.IMAGE), None),
         "faces": [one for one in images if one.kind is not EvidenceKind.IMAGE],
+        "strip": strip_of(verification, await _record(call, verification, EvidenceKind.LIVENESS_TRACE)),
+        "found": found_by_verification(
+            await _record(call, verification, EvidenceKind.SCREENING_RESULT) or ()
+        ),
     }
+
+
+async def _record(call: Call, verification: Verification, kind: EvidenceKind) -> Any:
+    """Return what a piece of evidence that is a record says; None where there is none, or none any more.
+
+    The look is audited, as the route of evidence does it.
+    """
+    document = verification.document.evidence if verification.document else ()
+    every = (*document, *verification.evidence)
+    first = next((one for one in every if one.kind is kind), None)
+    if first is None or first.retention_policy is RetentionPolicy.REDACTED:
+        return None
+    with suppress(NotFound, Erased):
+        return await ask(call, f"{VERIFICATIONS}/{verification.verification_id}/evidence/{first.id}")
+    return None
 
 
 async def _earlier(call: Call, verification: Verification) -> list[Verification]:

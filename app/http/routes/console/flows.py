@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, ask, ask_tagged, console_page, require
+from app.http.console import HOME, Console, ask, ask_tagged, console_page, filters_of, require
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.catalog import TENANTS_PATH as CATALOGUE
 from app.http.routes.flows.routes import FLOW_FORM
@@ -48,9 +48,7 @@ class FlowPages:
 
     async def show_list(self, call: Call) -> web.Response:
         """Answer a page of the flows, newest first."""
-        given = {name: call.request.query.get(name, "") for name in FILTERS}
-        asked = {**given, "cursor": call.request.query.get("cursor", "")}
-        query = {name: value for name, value in asked.items() if value}
+        given, query = filters_of(call, *FILTERS, by_mode=False)
         listed = await ask(call, FLOWS, query)
         return await self.console.show(
             call,
@@ -61,7 +59,7 @@ class FlowPages:
             flow_types=[*FlowType],
             rows=listed["flows"],
             following=listed["next_cursor"],
-            narrowed=bool(query),
+            narrowed=any(given.values()),
         )
 
     async def show_new(self, call: Call) -> web.Response:

@@ -1,12 +1,11 @@
 """`/console/sessions`: the verification sessions, and one of them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, ask, console_page, is_live
+from app.http.console import HOME, Console, ask, console_page, filters_of
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.sessions.list import PATH as LISTED
 from app.http.routes.sessions.routes import PATH as SESSIONS
@@ -26,9 +25,8 @@ class SessionPages:
 
     async def show_list(self, call: Call) -> web.Response:
         """Answer a page of the sessions, newest first."""
-        given = {name: call.request.query.get(name, "") for name in FILTERS}
-        query = _query({**given, "cursor": call.request.query.get("cursor", "")})
-        listed = await ask(call, LISTED, {**query, "livemode": "true" if is_live(call) else "false"})
+        given, query = filters_of(call, *FILTERS)
+        listed = await ask(call, LISTED, query)
         return await self.console.show(
             call,
             "sessions.html",
@@ -38,7 +36,7 @@ class SessionPages:
             decisions=[*STATUS_OF],
             rows=listed["sessions"],
             following=listed["next_cursor"],
-            narrowed=bool(query),
+            narrowed=any(given.values()),
         )
 
     async def show(self, call: Call) -> web.Response:
@@ -47,11 +45,6 @@ class SessionPages:
         return await self.console.show(
             call, "session.html", place="sessions", livemode=session["livemode"], session=session
         )
-
-
-def _query(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the query of what is chosen; what is no filter is refused by the route."""
-    return {name: value for name, value in given.items() if value}
 
 
 def session_page_endpoints(pages: SessionPages) -> tuple[Endpoint, ...]:

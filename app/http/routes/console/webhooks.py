@@ -11,7 +11,8 @@ from app.http.routes.webhooks.deliveries import DELIVERY
 from app.http.routes.webhooks.endpoints import ENDPOINT_FORM
 from app.http.routes.webhooks.endpoints import PATH as ENDPOINTS
 from schemas.events import EventType
-from schemas.webhooks import ANY_TYPE, DeliveryStatus
+from schemas.webhooks import ANY_TYPE, DeliveryStatus, StoredDelivery
+from streams.ports.records import RecordKind
 
 PATH: Final = f"{HOME}/webhooks"
 ONE: Final = f"{PATH}/{{endpoint_id}}"
@@ -61,10 +62,13 @@ class WebhookPages:
         )
 
     async def show_delivery(self, call: Call) -> web.Response:
-        """Answer a delivery with its attempts and what the receiver answered."""
-        route = DELIVERY.format(delivery_id=call.path_value("delivery_id"))
+        """Answer a delivery with the body that is sent, its attempts, and what the receiver answered."""
+        delivery_id = call.path_value("delivery_id")
+        route = DELIVERY.format(delivery_id=delivery_id)
         delivery = await ask(call, route)
-        values = {"delivery": delivery, "route": route, "livemode": delivery["livemode"]}
+        record = await self.console.records.get(call.tenant_id, RecordKind.DELIVERY, delivery_id)
+        body = StoredDelivery.from_bytes(record.body).payload
+        values = {"delivery": delivery, "body": body, "route": route, "livemode": delivery["livemode"]}
         return await self.console.show(call, "webhook_delivery.html", place="webhooks", **values)
 
 
