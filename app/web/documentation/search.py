@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,13 +16,18 @@ _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$")
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,28}[A-Za-z0-9]")
 _PATH: Final = re.compile(r"\([^)\s]*\)")
 _COMMON: Final = frozenset({
-    "all", "also", "and", "any", "are", "been", "before", "being", "both", "but", "can", "does", "each",
-    "else", "even", "every", "for", "from", "has", "have", "here", "how", "into", "its", "itself",
-    "may", "more", "most", "must", "never", "nor", "not", "now", "off", "once", "one", "only", "other",
-    "our", "out", "over", "own", "same", "should", "since", "some", "such", "than", "that", "the",
-    "their", "them", "then", "there", "these", "they", "this", "those", "too", "two", "under", "until",
-    "very", "was", "were", "what", "when", "where", "which", "who", "whose", "why", "will", "with",
-    "within", "without", "would", "yet", "you", "your",
+    "about", "above", "after", "again", "against", "all", "alone", "already", "also", "always", "and",
+    "another", "any", "are", "around", "asks", "because", "been", "before", "being", "beside", "both",
+    "but", "can", "come", "comes", "does", "done", "each", "else", "even", "every", "everything", "for",
+    "from", "get", "gets", "gives", "goes", "has", "have", "here", "how", "instead", "into", "its",
+    "itself", "keep", "keeps", "kept", "left", "let", "lets", "long", "look", "looks", "made", "make",
+    "makes", "may", "more", "most", "must", "need", "needs", "never", "nor", "not", "nothing", "now",
+    "off", "old", "once", "one", "only", "other", "our", "out", "over", "own", "said", "same", "say",
+    "says", "see", "seen", "should", "shows", "since", "some", "such", "take", "taken", "takes", "tell",
+    "tells", "ten", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+    "those", "three", "told", "too", "two", "under", "until", "very", "was", "way", "were", "what",
+    "when", "where", "whether", "which", "while", "who", "whose", "why", "will", "with", "within",
+    "without", "would", "yet", "you", "your",
 })  # fmt: skip
 """Words that stand everywhere and find nothing."""
 
@@ -39,15 +44,18 @@ class Section:
     """Its address."""
     anchor: str
     words: str
+    """Of its text; those of title and heading are found there."""
 
 
 def sections() -> Iterator[Section]:
     """Return the sections of every Markdown page."""
     for name in names():
         title, *rest = _parts(source(name))
-        yield Section(title[0], "", address_of(name), "", _words(title[1]))
+        known = _words_of(title[0])
+        yield Section(title[0], "", address_of(name), "", _words(title[1], known))
         for heading, text in rest:
-            yield Section(title[0], heading, address_of(name), anchor_of(heading), _words(text))
+            words = _words(text, {*known, *_words_of(heading)})
+            yield Section(title[0], heading, address_of(name), anchor_of(heading), words)
 
 
 def index(further: Iterable[Section]) -> bytes:
@@ -82,7 +90,13 @@ def _parts(text: str) -> list[tuple[str, str]]:
     return [(heading, "\n".join(lines)) for heading, lines in found]
 
 
-def _words(text: str) -> str:
-    """Return the different words of a text; a number alone and the target of a link are none."""
-    words = (word.lower() for word in _WORD.findall(_PATH.sub(" ", text)))
-    return " ".join(dict.fromkeys(word for word in words if word not in _COMMON and not word.isdigit()))
+def _words(text: str, known: Container[str]) -> str:
+    """Return the different words of a text that are not `known`; numbers and targets of links are none."""
+    words = _words_of(_PATH.sub(" ", text))
+    return " ".join(word for word in words if word not in known and not word.isdigit())
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the different words of a text in their order, without those that stand everywhere."""
+    words = (word.lower() for word in _WORD.findall(text))
+    return [word for word in dict.fromkeys(words) if word not in _COMMON]
