@@ -1,7 +1,7 @@
 """One Chromium for a whole test run, Firefox for a few tests, and a loud word when there is none.
 
-A pytest plugin. A test that asks for `shown` needs the system's Chromium, one that asks for `firefox` its
-Firefox. Without them these tests are left out, and the end of the run says so in capitals.
+A pytest plugin. A test that asks for `camera`, as `shown` does, needs the system's Chromium, one that asks
+for `firefox` its Firefox. Without them these tests are left out, and the end of the run says so in capitals.
 """
 
 import shutil
@@ -27,7 +27,7 @@ class Engine:
 
 CHROMIUM: Final = Engine(
     "CHROMIUM",
-    "shown",
+    "camera",
     ("chromium", "chromium-browser", "google-chrome"),
     "chromium fonts-noto-core fonts-roboto",
 )
