@@ -71,7 +71,7 @@ ENCODE: Final[Job[bytes]] = Job("encode", 4, TypeAdapter(tuple[Box]), gives=Give
 FIND_LINES: Final = Job("find_lines", 6, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
 """A page takes a few tenths; with 3 s a machine on which much waited ended an honest one."""
 READ_LINES: Final = Job(
-    "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...]]), TypeAdapter(tuple[TextLine, ...])
+    "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...], Detail]), TypeAdapter(tuple[TextLine, ...])
 )
 READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""

@@ -105,8 +105,10 @@ class PooledTextReader(TextReader):
         return await self._pool.run(jobs.FIND_LINES, detail, picture=picture)
 
     @override
-    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
-        return await self._pool.run(jobs.READ_LINES, tuple(quads), picture=picture)
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
+        return await self._pool.run(jobs.READ_LINES, tuple(quads), detail, picture=picture)
 
     @override
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:

@@ -200,8 +200,10 @@ class _WithoutCodes(TextReader):
         return await self._reader.find_lines(picture, detail)
 
     @override
-    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
-        return await self._reader.read_lines(picture, quads)
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
+        return await self._reader.read_lines(picture, quads, detail)
 
     @override
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from schemas.enums import ExtractionStatus, ReaderClass
+from streams.verification.confirmed_zone import read_confirmed_zone
 from streams.verification.image_text import PictureText, machine_lines
 from streams.verification.observations import Agreement, DocumentFindings
 from streams.verification.print_agreement import find_agreeing
@@ -33,10 +34,6 @@ from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, Text
 
 STRIP_SCORE_MIN: Final = 0.95
 """Recogniser's score from which a strip nobody found text in counts: cut too high or low it is misread."""
-JOINED_LINES_MAX: Final = 3
-"""Joined lines that are searched for a zone."""
-JOINED_SHARE_MIN: Final = 0.85
-"""One of them is the longest line of its page or not much shorter."""
 PROBES: Final = 5
 """Lines read in both directions to find the orientation of a page without a zone."""
 PROBE_ASPECT_MAX: Final = 10.0
@@ -130,6 +127,8 @@ async def read_document(
         page = await desk.read_page()
         if (slip := nin_slip.read_slip(page)) is not None:
             return await desk.finish_slip(page, slip)
+    if compare_print and (confirmed := await read_confirmed_zone(desk.text, today)) is not None:
+        return desk.passport(*confirmed)
     found = await desk.find_zone()
     if found is not None:
         return await desk.finish_passport(*found, compare_print=compare_print)
@@ -168,7 +167,7 @@ class _PictureReading:
         self._reader = reader
         self._picture = picture
         self._today = today
-        self._text = PictureText(reader, picture)
+        self.text = PictureText(reader, picture)
         self._page: TextPage | None = None
         self._headed: Turn | None = None
         """The turn in which the long lines are headings of a slip."""
@@ -208,10 +207,11 @@ class _PictureReading:
 
     async def _joined_zone(self) -> tuple[Td3Reading, Turn] | None:
         """Search for a zone whose lines the detector found in pieces."""
-        quads = await self._text.find(Detail.FINE)
+        quads = await self.text.find(Detail.FINE)
         for turn in TURNS:
-            lines = _joined_lines(quads, turn)
-            found = read_td3(await self._text.read(lines, turn), self._today) if lines else None
+            running = [facing(quad, turn) for quad in quads if is_lengthwise(quad, turn)]
+            lines = td3_strips.longest_joined(running)
+            found = read_td3(await self.text.read(lines, turn), self._today) if lines else None
             if found is not None and found.holds:
                 return found, turn
         return None
@@ -220,10 +220,10 @@ class _PictureReading:
         """Read the strip above a second line that holds and whose first line was not found."""
         if not zone.holds or zone.lines[0] or zone.second_quad is None:
             return zone
-        second = turn_back(zone.second_quad, self._text.turned((), turn))
-        quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
+        second = turn_back(zone.second_quad, self.text.turned((), turn))
+        quads = [facing(quad, turn) for quad in await self.text.find(Detail.FINE)]
         strips = td3_strips.first_line_strips(second, quads)
-        read = [await self._text.read([strip, second], turn) for strip in strips]
+        read = [await self.text.read([strip, second], turn) for strip in strips]
         pages = [page for page in read if page.lines[0].score >= STRIP_SCORE_MIN]
         zones = [(page.lines[0].score, read_td3(page, self._today)) for page in pages]
         named = [(score, one) for score, one in zones if one is not None and one.holds and one.lines[0]]
@@ -232,9 +232,9 @@ class _PictureReading:
     async def read_page(self) -> TextPage:
         """Read every line, in the orientation of the headings or else in which the longer ones read best."""
         if self._page is None:
-            quads = await self._text.find(Detail.FINE)
+            quads = await self.text.find(Detail.FINE)
             turn = self._headed if self._headed is not None else await self._upright(quads)
-            self._page = await self._text.read([facing(quad, turn) for quad in quads], turn)
+            self._page = await self.text.read([facing(quad, turn) for quad in quads], turn)
         return self._page
 
     async def finish_passport(self, zone: Td3Reading, turn: Turn, *, compare_print: bool) -> DocumentReading:
@@ -257,12 +257,16 @@ class _PictureReading:
                     second_look = visual_zone.compare(page, again)
                     if Agreement.MISMATCH not in second_look.values():
                         zone, printed = again, second_look
+        return self.passport(zone, printed, page)
+
+    def passport(self, zone: Td3Reading, printed: Mapping[str, Agreement], page: TextPage) -> DocumentReading:
+        """Return the reading of a zone and of how the print agrees."""
         reading = self.reading(DocumentClass.TD3_PASSPORT, zone.status, page)
         return replace(reading, passport=zone, printed=printed, places=self._places(zone, page))
 
     def _places(self, zone: Td3Reading, page: TextPage) -> Places:
         """Return where the zone and the print were read."""
-        everything = self._text.everything(page.turn)
+        everything = self.text.everything(page.turn)
         printed = printed_fields.lines_of(page, zone)
         return merged(zone_places(zone, everything), printed_places(page, printed))
 
@@ -294,20 +298,20 @@ class _PictureReading:
         if self._page is not None and self._page.turn == turn:
             return self._page
         for detail in Detail if zone.holds else ():
-            page, near = await find_agreeing(self._text, zone, turn, detail)
+            page, near = await find_agreeing(self.text, zone, turn, detail)
             if page is not None:
                 return page
             if not near:
                 break
-        quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
+        quads = [facing(quad, turn) for quad in await self.text.find(Detail.FINE)]
         zone_lines = set(machine_lines(quads, 0))
-        return await self._text.read([quad for quad in quads if quad not in zone_lines], turn)
+        return await self.text.read([quad for quad in quads if quad not in zone_lines], turn)
 
     async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
         return read_td3(await self._long_lines(detail, turn), self._today)
 
     async def _long_lines(self, detail: Detail, turn: Turn) -> TextPage:
-        return await self._text.read(machine_lines(await self._text.find(detail), turn), turn)
+        return await self.text.read(machine_lines(await self.text.find(detail), turn), turn)
 
     async def _upright(self, quads: Sequence[Quad]) -> Turn:
         """Return the orientation of the page: by the direction of most lines, then by which way they read."""
@@ -319,17 +323,9 @@ class _PictureReading:
         opposite: dict[Turn, Turn] = {turns[0]: 0, turns[1]: 180}
         sense: dict[Turn, float] = {}
         for turn in turns:
-            page = await self._text.read([facing(quad, opposite[turn]) for quad in longest], turn)
+            page = await self.text.read([facing(quad, opposite[turn]) for quad in longest], turn)
             sense[turn] = sum(line.score * len(line.text) for line in page.lines)
         return max(turns, key=lambda turn: sense[turn])
-
-
-def _joined_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
-    """Return the pieces joined that may be a zone's second line: nothing on its page is longer."""
-    running = [facing(quad, turn) for quad in quads if is_lengthwise(quad, turn)]
-    longest = max(map(length, running), default=0.0)
-    whole = [line for line in td3_strips.joined(running) if length(line) > JOINED_SHARE_MIN * longest]
-    return whole[:JOINED_LINES_MAX]
 
 
 def _rank(zone: Td3Reading) -> tuple[int, bool, bool]:

@@ -21,7 +21,7 @@ class PictureText:
         self._reader = reader
         self._picture = picture
         self._quads: dict[Detail, tuple[Quad, ...]] = {}
-        self._lines: dict[Quad, TextLine] = {}
+        self._lines: dict[Detail, dict[Quad, TextLine]] = {detail: {} for detail in Detail}
 
     async def find(self, detail: Detail) -> tuple[Quad, ...]:
         """Return the positions of lines of text on the picture."""
@@ -29,13 +29,14 @@ class PictureText:
             self._quads[detail] = await self._reader.find_lines(self._picture, detail)
         return self._quads[detail]
 
-    async def read(self, quads: Sequence[Quad], turn: Turn) -> TextPage:
+    async def read(self, quads: Sequence[Quad], turn: Turn, detail: Detail = Detail.FINE) -> TextPage:
         """Read lines of the page turned by `turn`, in order."""
-        new = [quad for quad in quads if quad not in self._lines]
+        lines = self._lines[detail]
+        new = [quad for quad in quads if quad not in lines]
         if new:
-            read = await self._reader.read_lines(self._picture, new)
-            self._lines.update(zip(new, read, strict=True))
-        return self.turned([self._lines[quad] for quad in quads], turn)
+            read = await self._reader.read_lines(self._picture, new, detail)
+            lines.update(zip(new, read, strict=True))
+        return self.turned([lines[quad] for quad in quads], turn)
 
     def turned(self, lines: Sequence[TextLine], turn: Turn) -> TextPage:
         """Return the positions of lines on the page turned by `turn`."""
@@ -43,7 +44,7 @@ class PictureText:
 
     def everything(self, turn: Turn) -> TextPage:
         """Return all recognised lines, on the page turned by `turn`."""
-        return self.turned([*self._lines.values()], turn)
+        return self.turned([line for lines in self._lines.values() for line in lines.values()], turn)
 
 
 def machine_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:

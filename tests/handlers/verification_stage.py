@@ -169,7 +169,9 @@ class SceneText(TextReader):
         return ()
 
     @override
-    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
         return ()
 
     @override

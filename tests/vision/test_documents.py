@@ -19,7 +19,7 @@ from app.demo.specimens import (
     draw_passport,
 )
 from app.vision.images import decode
-from app.vision.ocr import RapidTextReader
+from app.vision.ocr import SQUEEZED_ASPECT, RapidTextReader
 from schemas.enums import ExtractionStatus, ReaderClass
 from streams.verification.document_reader import DocumentClass, DocumentReading, findings_of, read_document
 from streams.verification.image_text import machine_lines
@@ -142,6 +142,8 @@ class CountingReader(TextReader):
     def __init__(self, reader: RapidTextReader) -> None:
         self.model_version = reader.model_version
         self.lines = 0
+        self.long: set[Detail] = set()
+        """How long lines were read."""
         self._reader = reader
 
     @override
@@ -149,9 +151,12 @@ class CountingReader(TextReader):
         return await self._reader.find_lines(picture, detail)
 
     @override
-    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
         self.lines += len(quads)
-        return await self._reader.read_lines(picture, quads)
+        self.long |= {detail for quad in quads if length(quad) > SQUEEZED_ASPECT * height(quad)}
+        return await self._reader.read_lines(picture, quads, detail)
 
     @override
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:
@@ -164,6 +169,47 @@ async def test_of_a_page_that_agrees_only_what_decides_is_read(reader: RapidText
     reading = await read_document(counting, picture, TODAY)
     assert set(reading.printed.values()) == {Agreement.MATCH}
     assert counting.lines < len(await reader.find_lines(picture, Detail.FINE)) * 2 / 3
+    assert counting.long == {Detail.COARSE}
+
+
+class MisreadingReader(CountingReader):
+    """A reader that mistakes a few letters in what it reads squeezed."""
+
+    def __init__(self, reader: RapidTextReader, shown: str, read: str) -> None:
+        super().__init__(reader)
+        self.shown, self.read = shown, read
+
+    @override
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
+        lines = await super().read_lines(picture, quads, detail)
+        if detail is Detail.FINE:
+            return lines
+        return tuple(replace(line, text=line.text.replace(self.shown, self.read)) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("shown", "read"),
+    [
+        ("SS", "SK"),
+        ("ANNA", "ANN"),
+        ("F120", "M120"),
+        ("UT", "UA"),
+        ("P<UT", "P<UA"),
+        ("L898902C3", "L8989O2C8"),
+    ],
+)
+async def test_letters_misread_in_a_squeezed_zone_are_read_again(
+    reader: RapidTextReader, shown: str, read: str
+) -> None:
+    page = draw_passport(HOLDER, portrait())
+    misreading = MisreadingReader(reader, shown, read)
+    reading = await read_document(misreading, decode(photographed(page, "clean", random.Random(1))), TODAY)
+    true = {"surname": "ERIKSSON", "given_names": "ANNA MARIA", "sex": "F", "nationality": "UTO"}
+    assert {field: reading.fields[field] for field in true} == true
+    assert (reading.number, reading.fields["issuing_state"]) == (HOLDER.number, "UTO")
+    assert misreading.long == {*Detail}
 
 
 @pytest.mark.parametrize("draw", [draw_long_slip, draw_card_slip])
@@ -183,8 +229,10 @@ class ShortSightedReader(CountingReader):
     """A reader to whom the beginning of a label says nothing."""
 
     @override
-    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
-        read = await super().read_lines(picture, quads)
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
+        read = await super().read_lines(picture, quads, detail)
         beginnings = [length(quad) == pytest.approx(BEGINNING_ASPECT * height(quad)) for quad in quads]
         pairs = zip(read, beginnings, strict=True)
         return tuple(replace(line, text="Nam") if begins else line for line, begins in pairs)

@@ -23,6 +23,10 @@ _PIECE_MIN: Final = 2.0
 """A piece of a line is so many times as long as high."""
 _LINE_MIN: Final = 15.0
 """A whole line is at least so many times as long as high."""
+_JOINED_MAX: Final = 3
+"""Joined lines that are searched for a zone."""
+_JOINED_SHARE_MIN: Final = 0.85
+"""One of them is the longest line of its page or not much shorter."""
 _REACH: Final = 0.012
 """How far a strip reaches beyond the line it is cut by, in lengths of it: half a letter."""
 
@@ -69,6 +73,12 @@ def first_line_strips(second: Quad, quads: Sequence[Quad]) -> tuple[Quad, ...]:
         row = [quad for quad in above if abs(axes.below(_centre(quad)) - middle) < 0.6 * tall]
         strips.insert(0, _through(row, axes, reach))
     return tuple(strips)
+
+
+def longest_joined(quads: Sequence[Quad]) -> list[Quad]:
+    """Return the pieces joined that may be a zone's second line: nothing on its page is longer."""
+    longest = max(map(length, quads), default=0.0)
+    return [line for line in joined(quads) if length(line) > _JOINED_SHARE_MIN * longest][:_JOINED_MAX]
 
 
 def joined(quads: Sequence[Quad]) -> tuple[Quad, ...]:
