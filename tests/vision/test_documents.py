@@ -194,7 +194,7 @@ class MisreadingReader(CountingReader):
     [
         ("SS", "SK"),
         ("ANNA", "ANN"),
-        ("F120", "M120"),
+        ("2F", "2M"),
         ("UT", "UA"),
         ("P<UT", "P<UA"),
         ("L898902C3", "L8989O2C8"),
