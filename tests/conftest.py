@@ -3,6 +3,7 @@
 from hypothesis import settings
 
 pytest_plugins = [
+    "tests.bytecode",
     "tests.gc_freeze",
     "tests.xdist_scheduler",
     "tests.engines.fixtures",

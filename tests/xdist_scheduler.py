@@ -1,9 +1,10 @@
 """Schedules the tests over the processes of a run: what waits beside what computes, the longest first.
 
 A pytest plugin. Fault tests and tests of whole services wait most of their time, for a timeout or for a
-process to start; the others keep a core busy. So a run has two processes more than the machine has cores,
-and each of them begins with another group. What needs the run's Kafka or Cassandra goes to one process first,
-so that one of each serves the whole run; tests that start engines of their own run beside it.
+process to start; the others keep a core busy. So a run has more processes than the machine has cores, and
+they begin with different groups: one with what keeps a core busy, most with what waits. What needs the run's
+Kafka or Cassandra goes to one process first, so that one of each serves the whole run; tests that start
+engines of their own run beside it.
 
 `pytest --record-durations` writes how long each scope took, by which later runs are balanced.
 """
@@ -18,8 +19,8 @@ import pytest
 from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 
-EXTRA_PROCESSES: Final = 2
-"""Processes beyond the cores. With none a third of the processor time of two cores was never used."""
+EXTRA_PROCESSES: Final = 4
+"""Processes beyond the cores, so that both have work while most processes wait."""
 
 ENGINES: Final = "engines"
 PROCESSES: Final = "processes"
@@ -30,7 +31,7 @@ PREFERENCES: Final = (
     (PROCESSES, LIGHT, ENGINES),
     (LIGHT, PROCESSES, ENGINES),
 )
-"""From which group each process takes its tests, as long as there are any; the fourth does as the second."""
+"""From which group each process takes its tests, as long as there are any; further ones do as the second."""
 
 ENGINE_FILES: Final = ("tests/contracts/test_cassandra", "tests/chaos/test_f08_f09_f12_")
 """Files whose tests need the run's Kafka or Cassandra; elsewhere a parameter says so."""

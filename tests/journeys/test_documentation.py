@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,9 @@ import pytest
 
 from tests.documentation import ROOT, SHELLS, Block, blocks, name_of
 from tests.engines.jvm import free_ports
+from tests.journeys.forked_commands import forked_commands
 from tests.journeys.service import START_S, environment
+from tests.preloaded_forker import VARIABLE, open_preloaded_forker
 
 UNMARKED: Final = [block for block in blocks() if block.language in SHELLS and block.mark is None]
 
@@ -37,11 +40,18 @@ def prepare(folder: Path) -> dict[str, str]:
 
 
 async def run(folder: Path, script: str) -> tuple[int | None, str, str]:
-    """Run a script in a folder as a user would paste it: exit status, stdout, stderr."""
+    """Run a script in a folder as a user would paste it, `veristream` in preloaded processes."""
+    given = prepare(folder) | {VARIABLE: open_preloaded_forker()}
+    async with forked_commands(folder / ".venv" / "bin" / "veristream"):
+        return await run_shell(folder, script, given)
+
+
+async def run_shell(folder: Path, script: str, given: Mapping[str, str]) -> tuple[int | None, str, str]:
+    """Run a script in a folder: exit status, stdout, stderr."""
     pipe = asyncio.subprocess.PIPE
     shell = await asyncio.create_subprocess_exec(
         "bash", "-euo", "pipefail", "-c", script,
-        cwd=folder, env=prepare(folder), stdout=pipe, stderr=pipe, start_new_session=True,
+        cwd=folder, env=given, stdout=pipe, stderr=pipe, start_new_session=True,
     )  # fmt: skip
     try:
         async with asyncio.timeout(2 * START_S):
@@ -64,6 +74,7 @@ async def test_a_block_runs_as_it_is_printed(block: Block, tmp_path: Path) -> No
 
 
 async def test_the_first_verification_of_the_readme_is_approved(tmp_path: Path) -> None:
-    status, out, err = await run(tmp_path, FIRST.text.replace(PORT, str(free_ports(1)[0])))
+    script = FIRST.text.replace(PORT, str(free_ports(1)[0]))
+    status, out, err = await run_shell(tmp_path, script, prepare(tmp_path))  # nothing is preloaded here
 
     assert (status, '"status":"APPROVED"' in out.replace(" ", "")) == (0, True), out + err
