@@ -9,7 +9,9 @@ for instance `postgresql+psycopg2://user:password@127.0.0.1:5432/bench`; that da
 
 import argparse
 import asyncio
+import fcntl
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -110,6 +112,7 @@ class Bench:
                 await store_copies(paid.folder, paid.fleet.tenant_id, count - 200)
                 say(f"{count:,} transactions stored in {time.monotonic() - begun:.0f} s")
                 sides[count] = paid
+            await asyncio.to_thread(wait_for, self._given.alone)
             measured, _ = await sides[FEW].closed(self._given.requests)
             rate = SHARE * measured.per_second
             p99: dict[int, list[float]] = {FEW: [], many: []}
@@ -141,6 +144,13 @@ class Bench:
                         rates[name].append(measured.per_second)
         share = median(rates["wallets"]) / median(rates["verifications"])
         say(f"row: wallet assessments reach {share:.2f} x the rate of sandbox verifications")
+
+
+def wait_for(locks: list[Path]) -> None:
+    """Lock the files, in their order, until this process ends."""
+    for path in locks:
+        fcntl.flock(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), fcntl.LOCK_EX)
+        say(f"locked {path.name}")
 
 
 async def post_one(client: RawClient, body: Callable[[int], bytes], number: int) -> int:
@@ -192,6 +202,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=15, help="of each open load")
     parser.add_argument("--limit-ms", type=float, default=100.0, help="the 99th percentile's")
     parser.add_argument("--stored", type=int, default=100_000, help="1000000 is the full size")
+    said = "files locked before `stored` measures, for others to wait by"
+    parser.add_argument("--alone", type=Path, nargs="*", default=[], help=said)
     parser.add_argument("--ezrules", type=Path, help="an interpreter with ezrules and httpx")
     parser.add_argument("--database", default="", help="PostgreSQL for ezrules, as SQLAlchemy writes it")
     parser.add_argument("--redis", default="redis://127.0.0.1:6379", help="Redis for ezrules")
