@@ -35,7 +35,7 @@ MOST_PENDING: Final = 2_000
 REOPEN_S: Final = 1.0
 """Between two attempts to read the replies again."""
 
-KEPT_S: Final = 30.0
+LATE_S: Final = 30.0
 """For how long a command that was not answered in time is not sent again; it may have been lost by then."""
 
 Answer = TypeVar("Answer", bound=Event)
@@ -48,8 +48,8 @@ class _Question:
     reply: asyncio.Future[Reply]
     once: str | None = None
     sent: bool = False
-    kept_until: float = 0.0
-    """By the loop's clock; meant once nobody waits for the reply any more."""
+    late_until: float = 0.0
+    """By the loop's clock; so long its late reply is awaited."""
 
 
 class RequestReply:
@@ -69,7 +69,7 @@ class RequestReply:
         now: Callable[[], datetime],
         instance: int = 0,
         most_pending: int = MOST_PENDING,
-        kept_s: float = KEPT_S,
+        late_s: float = LATE_S,
     ) -> None:
         self._access = access
         self._writer = writer
@@ -79,9 +79,9 @@ class RequestReply:
         self._most_pending = most_pending
         self._answers = TopicPartition(Topic.REPLIES, instance % partitions_of(Topic.REPLIES))
         self._counter = itertools.count()
-        self._kept_s = kept_s
+        self._late_s = late_s
         self._pending: dict[str, _Question] = {}
-        self._kept: dict[str, _Question] = {}
+        self._late: dict[str, _Question] = {}
         """Questions that were not answered in time and may be asked again, the oldest first."""
         self._once: dict[str, _Question] = {}
         self._position: int | None = None
@@ -133,8 +133,8 @@ class RequestReply:
         for question in self._pending.values():
             if not question.reply.done():
                 question.reply.set_exception(DecisionPending())
-        while self._kept:
-            self._forget(next(iter(self._kept)))
+        while self._late:
+            self._forget(next(iter(self._late)))
 
     async def request(
         self,
@@ -187,29 +187,29 @@ class RequestReply:
             raise _unanswered(question) from None
 
     def _asked_before(self, once: str) -> _Question | None:
-        """Return the unanswered question of the name; those that were kept for long enough are forgotten."""
+        """Return the unanswered question of the name; those that are too late are forgotten."""
         now = asyncio.get_running_loop().time()
-        while self._kept:
-            correlation_id, oldest = next(iter(self._kept.items()))
-            if oldest.kept_until > now and len(self._kept) <= self._most_pending:
+        while self._late:
+            correlation_id, oldest = next(iter(self._late.items()))
+            if oldest.late_until > now and len(self._late) <= self._most_pending:
                 break
             self._forget(correlation_id)
         return self._once.get(once)
 
     def _end(self, correlation_id: str) -> None:
-        """End to wait for the reply; a question that may be asked again is kept for its late reply."""
+        """End to wait for the reply; a question that may be asked again stays for its late reply."""
         question = self._pending.pop(correlation_id)
         if question.once is not None and question.sent and not question.reply.done():
-            question.kept_until = asyncio.get_running_loop().time() + self._kept_s
-            self._kept[correlation_id] = question
+            question.late_until = asyncio.get_running_loop().time() + self._late_s
+            self._late[correlation_id] = question
             return
         if question.once is not None:
             del self._once[question.once]
         question.reply.cancel()
 
     def _forget(self, correlation_id: str) -> _Question | None:
-        """Forget a kept question; whoever waits for it is told that the decision is pending."""
-        question = self._kept.pop(correlation_id, None)
+        """Forget a question that was not answered in time; its callers find the decision pending."""
+        question = self._late.pop(correlation_id, None)
         if question is not None and question.once is not None:
             del self._once[question.once]
             question.reply.cancel()
@@ -268,7 +268,7 @@ class RequestReply:
         question = self._pending.get(correlation_id)
         if question is None:
             self.late_answers += 1
-            question = self._kept.get(correlation_id)
+            question = self._late.get(correlation_id)
         elif question.reply.done():
             self.late_answers += 1
         if question is None or question.reply.done():

@@ -181,7 +181,7 @@ async def test_a_command_is_sent_once_however_often_it_is_repeated_before_its_an
 
 
 @pytest.mark.usefixtures("worker")
-async def test_whoever_repeats_a_command_that_was_late_gets_its_answer(
+async def test_a_command_that_was_late_is_answered_where_it_is_repeated(
     gateway: RequestReply, handler: Doorkeeper
 ) -> None:
     handler.door.clear()
@@ -203,7 +203,7 @@ async def test_a_command_that_may_have_been_lost_is_sent_again(
 ) -> None:
     handler.door.clear()
     async with RequestReply(
-        LogAccess(broker.address), writer, KEYS, name="brief", now=now, kept_s=0.0
+        LogAccess(broker.address), writer, KEYS, name="brief", now=now, late_s=0.0
     ) as gateway:
         first = asyncio.create_task(ask(gateway, "paid", once="paid"))
         await handler.arrival.wait()

@@ -36,7 +36,7 @@ FEW: Final = 1_000
 EZRULES_FIRST: Final = 10.0
 OURS_FIRST: Final = 60.0
 TENANT_FILE: Final = "bench-tenant"
-"""In a data folder that was kept: whose transactions were stored."""
+"""In a data folder that is used again: whose transactions were stored."""
 SHARE: Final = 0.5
 """Of the closed rate, for the p99 beside many stored transactions."""
 
@@ -107,7 +107,7 @@ class Bench:
         async with AsyncExitStack() as stack:
             sides: dict[int, Paid] = {}
             for count in (FEW, many):
-                folder = (self._given.kept or self._folder) / f"stored-{count}"
+                folder = (self._given.reused or self._folder) / f"stored-{count}"
                 paid = await stack.enter_async_context(running_paid(folder, self._given.layout))
                 await self._store(paid, count)
                 sides[count] = paid
@@ -211,8 +211,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=15, help="of each open load")
     parser.add_argument("--limit-ms", type=float, default=100.0, help="the 99th percentile's")
     parser.add_argument("--stored", type=int, default=100_000, help="1000000 is the full size")
-    said = "a folder that keeps what `stored` stores, for the next run with it"
-    parser.add_argument("--kept", type=Path, help=said)
+    said = "the folder of what `stored` stores, used again by the next run"
+    parser.add_argument("--reused", type=Path, help=said)
     said = "files locked before `stored` measures, for others to wait by"
     parser.add_argument("--alone", type=Path, nargs="*", default=[], help=said)
     parser.add_argument("--ezrules", type=Path, help="an interpreter with ezrules and httpx")

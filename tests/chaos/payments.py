@@ -19,7 +19,7 @@ AT_ONCE: Final = 24
 MOST_OVERTAKEN: Final = 1_000
 """A request that is sent again and again while so many payments are answered is lost."""
 STILL_S: Final = 1_800
-"""The load hangs when no payment is answered for so long; one on a crowded machine is only slow."""
+"""The load hangs when no payment is answered for so long; one on a busy machine is only slow."""
 PROBES: Final = 30
 """How many payments may meet a key that does not answer in time, one after the other."""
 
