@@ -72,6 +72,7 @@ class TransactionIntake:
             command,
             TransactionScreened,
             self.answer_timeout_s,
+            once=f"{about}/{fingerprint}",
         )
         record = await self.records.get(caller.tenant_id, RecordKind.TRANSACTION, about)
         return SubmitResult(record, replayed=screened.replayed)

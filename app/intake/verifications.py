@@ -54,9 +54,20 @@ class RequestReply(Protocol):
     """Sends a command to the log and waits for its answer."""
 
     async def request(
-        self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
+        self,
+        topic: Topic,
+        key: str,
+        command: Command,
+        answer_type: type[Answer],
+        timeout_s: float,
+        /,
+        *,
+        once: str | None = None,
     ) -> Answer:
-        """Return the answer; raises `Refused`, `DecisionPending`, `Overloaded` or `StoreUnavailable`."""
+        """Return the answer; raises `Refused`, `DecisionPending`, `Overloaded` or `StoreUnavailable`.
+
+        While a command of the same name `once` is unanswered, it is not sent again.
+        """
         ...
 
 

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -34,7 +35,21 @@ MOST_PENDING: Final = 2_000
 REOPEN_S: Final = 1.0
 """Between two attempts to read the replies again."""
 
+LATE_S: Final = 30.0
+"""For how long a command that was not answered in time is not sent again; it may have been lost by then."""
+
 Answer = TypeVar("Answer", bound=Event)
+
+
+@dataclass(slots=True, eq=False)
+class _Question:
+    """A command that was sent, or is being sent, and its reply."""
+
+    reply: asyncio.Future[Reply]
+    once: str | None = None
+    sent: bool = False
+    late_until: float = 0.0
+    """By the loop's clock; so long its late reply is awaited."""
 
 
 class RequestReply:
@@ -54,6 +69,7 @@ class RequestReply:
         now: Callable[[], datetime],
         instance: int = 0,
         most_pending: int = MOST_PENDING,
+        late_s: float = LATE_S,
     ) -> None:
         self._access = access
         self._writer = writer
@@ -63,7 +79,11 @@ class RequestReply:
         self._most_pending = most_pending
         self._answers = TopicPartition(Topic.REPLIES, instance % partitions_of(Topic.REPLIES))
         self._counter = itertools.count()
-        self._pending: dict[str, asyncio.Future[Reply]] = {}
+        self._late_s = late_s
+        self._pending: dict[str, _Question] = {}
+        self._late: dict[str, _Question] = {}
+        """Questions that were not answered in time and may be asked again, the oldest first."""
+        self._once: dict[str, _Question] = {}
         self._position: int | None = None
         self._opened: Any = None
         self._reader = BackgroundTask(self._read, "reply reader", needed=True)
@@ -105,19 +125,31 @@ class RequestReply:
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self._pending:
-                    await asyncio.wait(list(self._pending.values()))
+                    await asyncio.wait([question.reply for question in self._pending.values()])
                     await asyncio.sleep(0)  # a caller with its reply removes its request
         self._give_up()
 
     def _give_up(self) -> None:
-        for waiting in self._pending.values():
-            if not waiting.done():
-                waiting.set_exception(DecisionPending())
+        for question in self._pending.values():
+            if not question.reply.done():
+                question.reply.set_exception(DecisionPending())
+        while self._late:
+            self._forget(next(iter(self._late)))
 
     async def request(
-        self, topic: Topic, key: str, command: Command, answer: type[Answer], timeout_s: float
+        self,
+        topic: Topic,
+        key: str,
+        command: Command,
+        answer: type[Answer],
+        timeout_s: float,
+        *,
+        once: str | None = None,
     ) -> Answer:
         """Send the command under its key and return the event that answers it.
+
+        While a command of the same name `once` is unanswered, its answer is waited for and nothing is sent:
+        a worker that is late would otherwise get the more to do the longer it is asked again and again.
 
         Raises:
             Refused: The command was refused; nothing was created.
@@ -125,29 +157,63 @@ class RequestReply:
             Overloaded: Too many requests are pending; the command was not sent.
             StoreUnavailable: The log did not take the command in time; it may still come in.
         """
+        asked = None if once is None else self._asked_before(once)
+        if asked is not None:
+            return _read_answer(await _late_reply(asked, timeout_s), answer)
         if len(self._pending) >= self._most_pending:
             raise Overloaded
         correlation_id = f"{self._name}-{next(self._counter)}"
-        reply = self._pending[correlation_id] = asyncio.get_running_loop().create_future()
+        question = _Question(asyncio.get_running_loop().create_future(), once)
+        self._pending[correlation_id] = question
+        if once is not None:
+            self._once[once] = question
         try:
             return _read_answer(await self._exchange(topic, key, command, correlation_id, timeout_s), answer)
         finally:
-            del self._pending[correlation_id]
-            reply.cancel()
+            self._end(correlation_id)
 
     async def _exchange(
         self, topic: Topic, key: str, command: Command, correlation_id: str, timeout_s: float
     ) -> Reply:
         deadline = self._now() + timedelta(seconds=timeout_s)
         address = ReturnAddress(correlation_id, self._answers.topic, self._answers.partition, deadline)
-        sent = False
+        question = self._pending[correlation_id]
         try:
             async with asyncio.timeout(timeout_s):
                 await self._writer.write(Outgoing(topic, key.encode(), command.to_bytes(), address.headers()))
-                sent = True
-                return await self._pending[correlation_id]
+                question.sent = True
+                return await (question.reply if question.once is None else asyncio.shield(question.reply))
         except TimeoutError:
-            raise (DecisionPending() if sent else StoreUnavailable("the log is away")) from None
+            raise _unanswered(question) from None
+
+    def _asked_before(self, once: str) -> _Question | None:
+        """Return the unanswered question of the name; those that are too late are forgotten."""
+        now = asyncio.get_running_loop().time()
+        while self._late:
+            correlation_id, oldest = next(iter(self._late.items()))
+            if oldest.late_until > now and len(self._late) <= self._most_pending:
+                break
+            self._forget(correlation_id)
+        return self._once.get(once)
+
+    def _end(self, correlation_id: str) -> None:
+        """End to wait for the reply; a question that may be asked again stays for its late reply."""
+        question = self._pending.pop(correlation_id)
+        if question.once is not None and question.sent and not question.reply.done():
+            question.late_until = asyncio.get_running_loop().time() + self._late_s
+            self._late[correlation_id] = question
+            return
+        if question.once is not None:
+            del self._once[question.once]
+        question.reply.cancel()
+
+    def _forget(self, correlation_id: str) -> _Question | None:
+        """Forget a question that was not answered in time; its callers find the decision pending."""
+        question = self._late.pop(correlation_id, None)
+        if question is not None and question.once is not None:
+            del self._once[question.once]
+            question.reply.cancel()
+        return question
 
     async def _read(self) -> None:
         consumer, self._opened = self._opened, None
@@ -199,18 +265,35 @@ class RequestReply:
         correlation_id = (delivery.key or b"").decode(errors="replace")
         if not correlation_id.startswith(f"{self._name}-"):
             return  # another front asked, which shares the partition
-        waiting = self._pending.get(correlation_id)
-        if waiting is None or waiting.done():
+        question = self._pending.get(correlation_id)
+        if question is None:
             self.late_answers += 1
+            question = self._late.get(correlation_id)
+        elif question.reply.done():
+            self.late_answers += 1
+        if question is None or question.reply.done():
             return
         try:
             self._keys.check(delivery)
-            waiting.set_result(Reply.from_bytes(delivery.value or b""))
+            question.reply.set_result(Reply.from_bytes(delivery.value or b""))
+            self._forget(correlation_id)
         except Unauthentic as reason:
             self.forged_answers += 1
             log.error("reply.rejected", reason=str(reason))  # noqa: TRY400  # says it all
         except ValidationError:
             log.error("reply.decode_failed")  # noqa: TRY400  # the bytes may name a person
+
+
+async def _late_reply(question: _Question, timeout_s: float) -> Reply:
+    """Return the reply to a question that somebody else asked."""
+    await asyncio.wait({question.reply}, timeout=timeout_s)
+    if question.reply.cancelled() or not question.reply.done():
+        raise _unanswered(question)
+    return question.reply.result()
+
+
+def _unanswered(question: _Question) -> DecisionPending | StoreUnavailable:
+    return DecisionPending() if question.sent else StoreUnavailable("the log is away")
 
 
 def _read_answer(reply: Reply, answer: type[Answer]) -> Answer:

@@ -83,11 +83,13 @@ def decided(command: SubmitVerification, *, replayed: bool = False) -> Verificat
     return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
 
-async def ask(gateway: RequestReply, name: str, timeout_s: float = 120) -> VerificationDecided:
+async def ask(
+    gateway: RequestReply, name: str, timeout_s: float = 120, *, once: str | None = None
+) -> VerificationDecided:
     """Ask for the verification of that name to be decided."""
     command = submission(name)
-    topic = Topic.VERIFICATION_COMMANDS
-    return await gateway.request(topic, command.verification_id, command, VerificationDecided, timeout_s)
+    key, topic = command.verification_id, Topic.VERIFICATION_COMMANDS
+    return await gateway.request(topic, key, command, VerificationDecided, timeout_s, once=once)
 
 
 def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:

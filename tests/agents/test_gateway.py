@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,9 +64,13 @@ class Doorkeeper:
     def __init__(self) -> None:
         self.door = asyncio.Event()
         self.door.set()
+        self.came = list[str]()
+        self.arrival = asyncio.Event()
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
         """Decide; refuse a request of that name."""
+        self.came.append(command.request_id)
+        self.arrival.set()
         await self.door.wait()
         if command.request_id == "refused":
             raise Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, "The key was used for another body.")
@@ -146,6 +151,69 @@ async def test_a_late_answer_is_counted_and_dropped(
         await ask(gateway, "late")
 
         assert gateway.late_answers == 1
+
+
+async def until_sent(gateway: RequestReply, handler: Doorkeeper) -> None:
+    """Return once the command is carried out, and the gateway knows that the log has it."""
+    await handler.arrival.wait()
+    with suppress(DecisionPending):
+        while True:
+            with suppress(StoreUnavailable):
+                await ask(gateway, "paid", timeout_s=0.01, once="paid")
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_command_is_sent_once_however_often_it_is_repeated_before_its_answer(
+    gateway: RequestReply, handler: Doorkeeper
+) -> None:
+    """A late worker would have the more to do the longer everybody waits."""
+    handler.door.clear()
+    first = asyncio.create_task(ask(gateway, "paid", once="paid"))
+    await until_sent(gateway, handler)
+    for _ in range(3):
+        with pytest.raises(DecisionPending):
+            await ask(gateway, "paid", timeout_s=0.01, once="paid")
+    others = [asyncio.create_task(ask(gateway, "paid", once="paid")) for _ in range(3)]
+    handler.door.set()
+
+    assert await asyncio.gather(first, *others) == [decided(submission("paid"))] * 4
+    assert handler.came == ["paid"]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_command_that_was_late_is_answered_where_it_is_repeated(
+    gateway: RequestReply, handler: Doorkeeper
+) -> None:
+    handler.door.clear()
+    first = asyncio.create_task(ask(gateway, "paid", once="paid"))
+    await until_sent(gateway, handler)
+    first.cancel()  # as at the end of its time
+    await asyncio.wait({first})
+    second = asyncio.create_task(ask(gateway, "paid", once="paid"))
+    await asyncio.sleep(0)
+    handler.door.set()
+
+    assert await second == decided(submission("paid"))
+    assert handler.came == ["paid"]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_command_that_may_have_been_lost_is_sent_again(
+    broker: Broker, writer: LogWriter, handler: Doorkeeper
+) -> None:
+    handler.door.clear()
+    async with RequestReply(
+        LogAccess(broker.address), writer, KEYS, name="brief", now=now, late_s=0.0
+    ) as gateway:
+        first = asyncio.create_task(ask(gateway, "paid", once="paid"))
+        await handler.arrival.wait()
+        first.cancel()
+        await asyncio.wait({first})
+        second = asyncio.create_task(ask(gateway, "paid", once="paid"))
+        handler.door.set()
+
+        assert await second == decided(submission("paid"))
+        assert handler.came == ["paid", "paid"]
 
 
 @pytest.mark.usefixtures("worker")

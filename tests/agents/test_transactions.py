@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import faust
 import pytest
@@ -56,6 +56,9 @@ async def default_settings(_tenant_id: str) -> TenantSettings:
     return TenantSettings()
 
 
+TABLES: Final = {agent.TABLE: Topic.TRANSACTION_COMMANDS, agent.KEYED_TABLE: Topic.TRANSACTION_KEYS}
+
+
 def transactions_app(
     writer: LogWriter, address: str, directory: Path, stores: Stores, ask: KeyRequests
 ) -> faust.App:
@@ -92,8 +95,7 @@ def stores() -> Stores:
 async def working(broker: Broker, writer: LogWriter, directory: Path, stores: Stores) -> AsyncIterator[None]:
     """Run a worker until the context ends."""
     access = LogAccess(broker.address)
-    tables = {agent.TABLE: Topic.TRANSACTION_COMMANDS, agent.KEYED_TABLE: Topic.TRANSACTION_KEYS}
-    await ensure_topics(access, GROUP, tables)
+    await ensure_topics(access, GROUP, TABLES)
     replies = partial(RequestReply, access, writer, KEYS, name="worker", now=now, instance=3)
     async with (
         KeyRequests(replies) as ask,
@@ -151,6 +153,22 @@ async def test_each_payment_is_counted_once_across_subjects_replays_and_a_restar
         seen += [await round_of(number) for number in range(3, 5)]
 
     assert seen == [[number] * len(subjects) for number in range(5)]
+
+
+async def test_a_payment_that_is_repeated_before_its_decision_is_one_command(
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path, stores: Stores
+) -> None:
+    """The worker comes when the payment has been asked about eight times."""
+    await ensure_topics(LogAccess(broker.address), GROUP, TABLES)
+    asking = [asyncio.create_task(pay(gateway, stores, "user-1", 1)) for _ in range(8)]
+    async with asyncio.timeout(120):
+        while not await everything_in(broker.address, Topic.TRANSACTION_COMMANDS):  # noqa: ASYNC110 - of the log
+            await asyncio.sleep(0.05)
+    async with working(broker, writer, tmp_path / "worker", stores):
+        decided = await asyncio.gather(*asking)
+
+    assert len(await everything_in(broker.address, Topic.TRANSACTION_COMMANDS)) == 1
+    assert len({one.record.body for one in decided}) == 1
 
 
 async def test_a_command_holds_neither_the_subject_nor_the_amount_in_the_clear(

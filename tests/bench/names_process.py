@@ -2,14 +2,19 @@
 
 Run with `python -m tests.bench.names_process --names 20000 250000`; the lists are those of
 `tests.bench.names`. Processor time is what a busy machine leaves comparable: `here_ms` is this process's part
-of a question, `cpu_ms` that of both.
+of a question, `cpu_ms` that of both. `--ready 5` starts `veristream up` so often with such a list and without
+one, in turns, and prints what the list adds to the time until it is ready.
 """
 
 import argparse
 import asyncio
+import json
 import random
+import statistics
+import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from app.names.messages import in_parts
@@ -20,6 +25,7 @@ from streams.lists.listed_names import ListedNames, index_locally
 from streams.names.matching import Thresholds
 from streams.runtime.child_processes import cpu_s
 from tests.bench.names import make_entries, milliseconds, mutate, say
+from tests.journeys.service import Role, begin_deployment, veristream_json
 
 ASKED: Final = 500
 AT_ONCE: Final = 16
@@ -79,12 +85,45 @@ class Bench:
         say("two versions", **memory_of(names))
 
 
+async def print_ready(count: int, rounds: int) -> None:
+    """Print the seconds until `up` is ready with a list of so many names and without, and the difference."""
+    with tempfile.TemporaryDirectory() as name:
+        folders = {side: Path(name, side) for side in ("without", "with")}
+        for folder in folders.values():
+            begin_deployment(folder)
+        listed = publish(Path(name, "names.json"), count)
+        await veristream_json(folders["with"], "lists", "load", "us_ofac_sdn", str(listed))
+        times: dict[str, list[float]] = {side: [] for side in folders}
+        for turn in range(rounds + 1):
+            for side, folder in folders.items():
+                begun = time.perf_counter()
+                role = await Role.start(folder, "up", "--port", "0")
+                if turn:  # the first start of a folder makes its stores and topics
+                    times[side].append(time.perf_counter() - begun)
+                await role.stop()
+    shown = {f"{side}_s": statistics.median(found) for side, found in times.items()}
+    say("ready", names=count, rounds=rounds, added_s=shown["with_s"] - shown["without_s"], **shown)
+
+
+def publish(path: Path, count: int) -> Path:
+    """Write the entries as OpenSanctions publishes its lists, an entity a line."""
+    schemas = {EntityKind.PERSON: "Person", EntityKind.ORGANISATION: "Organization"}
+    with path.open("w", encoding="utf-8") as out:
+        for entry in make_entries(count, random.Random(1)):
+            properties = {"name": entry.names, "topics": ["sanction"]}
+            entity = {"id": entry.entity_id, "schema": schemas[entry.kind], "properties": properties}
+            out.write(json.dumps(entity) + "\n")
+    return path
+
+
 def main() -> None:
     """Measure each size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", type=int, nargs="+", default=[20_000], help="listed names")
-    for count in parser.parse_args().names:
-        asyncio.run(Bench(count).run())
+    parser.add_argument("--ready", type=int, metavar="ROUNDS", help="measure the time until `up` is ready")
+    given = parser.parse_args()
+    for count in given.names:
+        asyncio.run(print_ready(count, given.ready) if given.ready else Bench(count).run())
 
 
 async def ask_alone(listed: ListedNames, targets: Sequence[ScreeningTarget]) -> list[float]:

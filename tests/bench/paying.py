@@ -16,6 +16,7 @@ from tests.bench.load import Measured, load
 from tests.bench.open_loop import OpenLoad
 from tests.bench.raw_client import RawClient
 from tests.bench.staged_fleets import StagedFleet, running_fleet
+from tests.journeys.service import veristream_json
 
 POLICIES: Final = "/v1/policies/transactions"
 AT_ONCE: Final = 32
@@ -65,6 +66,12 @@ class Paid:
             if answer.status >= 300:
                 raise RuntimeError((await answer.text())[:2_000])
             return await answer.json(content_type=None)
+
+    async def pay_as(self, tenant_id: str) -> None:
+        """Pay as another tenant of the folder from now on."""
+        made = await veristream_json(self.folder, "key", "create", "--tenant", tenant_id, "--test")
+        self.fleet.key = made["api_key"]
+        self.client = RawClient(f"{self.fleet.url}/v1/transactions", self.fleet.key)
 
     async def publish(self, text: bytes) -> None:
         """Publish a policy."""

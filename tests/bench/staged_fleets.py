@@ -168,7 +168,7 @@ async def _publish_flow(folder: Path, url: str, tenant_id: str, given: Mapping[s
         return await veristream_json(folder, *words, given=given)
 
     async with ClientSession() as client:
-        admin = await sign_in(client, url, command, tenant_id, "ADMIN")
+        admin = await sign_in(client, url, command, tenant_id, "ADMIN", f"{tenant_id}@acme.example")
         documents = [{"country": "NG", "capabilities": ["NG_PASSPORT"]}]
         draft = {"name": "Bench", "flow_type": "DOCUMENT", "documents": documents}
         _, flow = await admin.ask("POST", FLOWS, json=draft)

@@ -128,7 +128,8 @@ async def _kill(run: KillRun, number: int) -> None:
     name = names[number] if number < len(names) else run.chance.choice(names)
     await VICTIMS[name](run)
     run.killed[name] += 1
-    sys.stdout.write(f"killed {name}; {len(run.payments.ids)} answered\n")
+    said = f"killed {name}; {len(run.payments.ids)} answered, {dict(run.payments.answers)}"
+    sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S} {said}\n")
     sys.stdout.flush()
 
 

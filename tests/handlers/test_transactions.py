@@ -14,6 +14,7 @@ from app.adapters.security.crypto import RootKey
 from app.composition.transactions import PoliciesProbe
 from schemas.enums import DecisionOutcome
 from schemas.ids import KeyId, SubjectId
+from schemas.policies import Metric, Window
 from schemas.problems import Refused
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
@@ -34,8 +35,10 @@ from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicy
 from streams.transactions.records import request_label, transaction_id
+from streams.transactions.row import decode
 from tests.builders import ACME
 from tests.http.support import Memory, Silence, keyed_features, wallets_over
+from tests.rules.test_velocity_row import value
 
 START: Final = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 HASHES: Final = KeyedHashes(b"h" * 32)
@@ -189,6 +192,21 @@ async def test_a_command_that_comes_again_after_a_crash_counts_the_transaction_t
     await stage.carry_out(command)
 
     assert stage.row() == repeated == after != before
+
+
+async def test_clocks_that_run_back_between_workers_count_every_payment_once() -> None:
+    """Each worker is another, and every second one's clock is ten minutes behind."""
+    stage, at_ms = Stage(), round((START + timedelta(minutes=20)).timestamp() * 1000)
+    for number in range(20):
+        stage.at = START + timedelta(minutes=number - 10 * (number % 2))
+        command = await stage.command(f"order-{number}", occurred_at=START + timedelta(minutes=number))
+        await stage.carry_out(command)
+        await stage.carry_out(command)
+    live, stage.table = stage.row(), Memory()
+    await stage.pay("order-20", occurred_at=START)  # upon a row that is rebuilt
+
+    counted = [value(decode(row), Metric.COUNT, Window.HOUR_1, at_ms) for row in (live, stage.row())]
+    assert counted == [(20, True), (21, True)]
 
 
 async def test_any_order_of_different_subjects_gives_the_same_decisions() -> None:

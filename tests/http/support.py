@@ -221,7 +221,15 @@ class DirectGateway:
         self.failing: Exception | None = None
 
     async def request(
-        self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
+        self,
+        topic: Topic,
+        key: str,
+        command: Command,
+        answer_type: type[Answer],
+        timeout_s: float,
+        /,
+        *,
+        once: str | None = None,  # noqa: ARG002 - a command is answered before its request is repeated
     ) -> Answer:
         """Carry the command out."""
         self.asked.append(command)

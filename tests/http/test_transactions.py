@@ -6,9 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from schemas.base import rfc3339
+from app.intake.transactions import refuse_impossible
+from schemas.base import rfc3339, to_milliseconds
 from schemas.people import Role
-from schemas.problems import DecisionPending
+from schemas.problems import DecisionPending, Refused
+from schemas.transactions import TransactionRequest
 from streams.policies.loading import first_text
 from tests.http.support import BARE, FOREIGN, LIVE, TEST, Front, Response, now
 
@@ -228,6 +230,31 @@ async def test_a_wrong_field_is_refused_at_its_place(
     refused = await screen(front, "order-1", payment(**changes))
 
     assert (refused.status, pointer in refused.pointers) == (422, True), refused.body
+
+
+@pytest.mark.parametrize(
+    ("away", "pointers"),
+    [
+        (timedelta(hours=-24), []),
+        (timedelta(minutes=5), []),
+        (timedelta(hours=-24, milliseconds=-1), ["/occurred_at"]),
+        (timedelta(hours=-25), ["/occurred_at"]),
+        (timedelta(minutes=5, milliseconds=1), ["/occurred_at"]),
+        (timedelta(minutes=6), ["/occurred_at"]),
+    ],
+)
+def test_a_payment_is_of_the_past_day_or_of_the_next_five_minutes(
+    away: timedelta, pointers: list[str]
+) -> None:
+    at = to_milliseconds(now())
+    body = TransactionRequest.model_validate(payment(occurred_at=rfc3339(at + away)))
+    found = list[str | None]()
+    try:
+        refuse_impossible(body, at)
+    except Refused as refused:
+        found = [one.pointer for one in refused.refusal.errors]
+
+    assert found == pointers
 
 
 async def test_a_late_answer_is_pending_and_never_allow(front: Front) -> None:

@@ -257,6 +257,13 @@ def test_another_document_is_refused(text: str | bytes) -> None:
         read(text)
 
 
+@pytest.mark.parametrize("part", ["Profile", "Identity"])
+def test_a_party_of_ofac_that_lacks_a_part_is_counted(part: str) -> None:
+    entries, reading = read(OFAC_ADVANCED.replace(f"<{part}", "<Other").replace(f"</{part}", "</Other"))
+
+    assert (entries, reading.failed) == ([], 1)
+
+
 def test_an_entry_without_a_name_is_counted_and_the_others_are_read() -> None:
     nameless = (
         FTM.replace("Zafar Qadoori", " " * 3) + '{"id":"x","schema":"Person","properties":7}\nno json\n'

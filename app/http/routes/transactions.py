@@ -111,7 +111,7 @@ class TransactionRoutes:
         submitted = await self.ports.transactions.submit(body, asked, key)
         stored = StoredTransaction.from_bytes(submitted.record.first_body or submitted.record.body)
         answer = await self.presented.answer(call.tenant_id, stored)
-        if submitted.replayed:
+        if stored.request_id != call.request_id:
             return json_answer(answer, headers={REPLAYED: "true"})
         return json_answer(answer, HTTPStatus.CREATED, created_at(PATH, stored.transaction.transaction_id))
 

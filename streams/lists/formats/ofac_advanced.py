@@ -104,8 +104,8 @@ def _take_document(element: Element, known: _Known) -> None:
 
 
 def _entry(element: Element, known: _Known) -> NameEntry:
-    profile = next(children(element, "Profile"))
-    identity = next(children(profile, "Identity"))
+    profile = _first(element, "Profile")
+    identity = _first(profile, "Identity")
     aliases = sorted(children(identity, "Alias"), key=lambda alias: alias.get("Primary") != "true")
     strong = [_name(one) for one in aliases if one.get("LowQuality") != "true"]
     features = [
@@ -132,6 +132,13 @@ def _entry(element: Element, known: _Known) -> NameEntry:
             text(version, "VersionDetail") for kind, version in features if kind.startswith(_WALLET)
         ),
     )
+
+
+def _first(element: Element, name: str) -> Element:
+    """Return the first child of the name; raises KeyError if there is none."""
+    for child in children(element, name):
+        return child
+    raise KeyError(name)
 
 
 def _kind(subtype: str | None, known: _Known) -> EntityKind:
