@@ -130,12 +130,12 @@ async def test_it_has_the_subjects_cases_appeals_and_overturned_decisions(front:
     lead = await front.sign_in(Role.COMPLIANCE_LEAD)
     made = {subject: await verify(front, subject) for subject in (DOUBTED, f"{DOUBTED}@ben")}
     for subject, verification in made.items():
-        case = f"/v1/control/review-cases/{verification['review_case_id']}"
+        path = f"/v1/control/review-cases/{verification['review_case_id']}"
         for verb, body in (
             ("notes", {"text": f"Seen: {subject}."}),
             ("conclude", {"outcome": "REJECT", "note": f"Concluded: {subject}."}),
         ):
-            assert (await lead.ask("POST", f"{case}/{verb}", json=body)).status == 200
+            assert (await lead.ask("POST", f"{path}/{verb}", json=body)).status == 200
         path = f"/v1/control/verifications/{verification['verification_id']}/appeal"
         assert (await lead.ask("POST", path, json={"note": f"Appealed: {subject}."})).status == 201
 
@@ -163,8 +163,8 @@ async def test_it_has_the_cases_of_transactions_and_why_a_suspension_was_lifted(
     for number, subject in enumerate(("user-1", "user-2")):
         body = payment(subject_id=subject, metadata={"ask": "SUSPEND"})
         made = (await screen(front, f"order-{number}", body)).json
-        case = f"/v1/control/review-cases/{made['review_case_id']}"
-        assert (await lead.ask("POST", f"{case}/notes", json={"text": f"Asked {subject}."})).status == 200
+        path = f"/v1/control/review-cases/{made['review_case_id']}"
+        assert (await lead.ask("POST", f"{path}/notes", json={"text": f"Asked {subject}."})).status == 200
         lifted = {"note": f"Paid by {subject}.", "livemode": False}
         reinstated = await lead.ask("POST", f"/v1/control/subjects/{subject}/reinstate", json=lifted)
         assert reinstated.status == 200, reinstated.body
