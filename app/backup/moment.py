@@ -72,6 +72,8 @@ class Moment:
 def pinned(settings: Settings) -> Iterator[Moment]:
     """Pin everything at one moment. Blocking; the service commits nothing for a few milliseconds.
 
+    It may be entered in one thread and used in another, after it.
+
     Raises:
         sqlite3.Error: A store cannot be read, or did not come to rest.
         LogUnsteady: The log changes faster than it can be listed.
@@ -109,7 +111,8 @@ def _open(stack: ExitStack, path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+    address = f"{path.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT_MS}")
     return connection
 

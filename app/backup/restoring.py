@@ -30,6 +30,9 @@ DRAFT_FILE: Final = f"{DATABASE_FILE}.restoring"
 
 Report = Callable[[str], None]
 
+OTHER_KEY: Final = "it is sealed under another root key than the one given"
+"""The fault of a backup that the given root key does not open."""
+
 
 def restore_backup(settings: Settings, path: Path, report: Report, *, activate: bool = False) -> Manifest:
     """Restore a backup into the folder that the settings name, which then rests until it is activated.
@@ -70,7 +73,7 @@ def verify_backup(path: Path, root_key: RootKey | None, report: Report) -> tuple
         manifest, envelope = archive.manifest()
         faults = list(archive.faults(manifest, _Progress(report, "verified", manifest.size)))
         if root_key is not None and not fits(manifest, root_key):
-            faults.append("it is sealed under another root key than the one given")
+            faults.append(OTHER_KEY)
         elif root_key is not None and not is_signed(envelope, root_key):
             faults.append("its manifest was not written by a deployment with this root key")
         return manifest, faults

@@ -7,6 +7,7 @@ import sqlite3
 import tarfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -55,8 +56,10 @@ PRODUCER_IDS_SKIPPED: Final = 1_000_000
 would make a new record look like the repetition of an old one."""
 
 BREATH_S: Final = 0.002
-"""After each MiB the processor is left to the service for about as long as copying it took. A low priority
-would also be read while the store is locked, and prolong the lock on a busy machine."""
+"""After each MiB the disk and the processor are left to the service for about as long as copying it took."""
+
+LOW_PRIORITY: Final = 10
+"""Of a process that takes a backup: beside busy ones it has about a tenth of a processor."""
 
 Report = Callable[[str], None]
 
@@ -68,10 +71,11 @@ class _Moved(Exception):
 class Taker:
     """Fills one folder with one backup."""
 
-    def __init__(self, settings: Settings, folder: Path, report: Report) -> None:
+    def __init__(self, settings: Settings, folder: Path, report: Report, pinning: Executor) -> None:
         self._settings = settings
         self._folder = folder
         self._report = report
+        self._pinning = pinning
         self._expected = max(bytes_needed(settings), 1)
         self._written = 0
         self._blobs = BlobFiles(blobs_dir_of(settings))
@@ -88,7 +92,7 @@ class Taker:
         for name in self._blobs.written_before(now() - SETTLED):
             self._copy_blob(name)
         for _ in range(MOMENTS):
-            with pinned(self._settings) as moment:
+            with self._pinned() as moment:
                 try:
                     self._copy_evidence(moment)
                 except _Moved:
@@ -97,6 +101,11 @@ class Taker:
             self._finish(manifest, root_key)
             return manifest
         raise CannotStart("evidence is removed faster than it is copied; take the backup again later")
+
+    @contextmanager
+    def _pinned(self) -> Iterator[Moment]:
+        with ExitStack() as stack:
+            yield self._pinning.submit(stack.enter_context, pinned(self._settings)).result()
 
     def _copy_evidence(self, moment: Moment) -> None:
         """Complete the files of evidence, and remove those that the moment does not name."""
@@ -195,8 +204,25 @@ def _ignore(_: int) -> None:
     """Reports nothing."""
 
 
-def take_backup(settings: Settings, destination: Path, root_key: RootKey, report: Report) -> Manifest:
+@contextmanager
+def at_low_priority() -> Iterator[Executor]:
+    """Leave the processor to the service from now on; yields a thread that still has the priority of before.
+
+    The process keeps it: only root may raise a priority.
+    """
+    with ThreadPoolExecutor(1) as before:
+        before.submit(os.getpid).result()  # a thread is started by its first work
+        os.nice(LOW_PRIORITY)
+        yield before
+
+
+def take_backup(
+    settings: Settings, destination: Path, root_key: RootKey, report: Report, pinning: Executor
+) -> Manifest:
     """Write a backup to a new folder, or to one new file if its name ends with `.tar`. Blocking.
+
+    The moment is pinned in a thread of the executor, since the store is locked meanwhile, the rest is copied
+    in the caller's, which may have a low priority.
 
     Nothing that looks like a backup is left when it is cut off: it is made beside under a name that begins
     with a dot, and renamed once it is whole.
@@ -208,7 +234,7 @@ def take_backup(settings: Settings, destination: Path, root_key: RootKey, report
     _refuse(settings, destination, as_file=as_file)
     try:
         with _draft_beside(destination) as draft:
-            manifest = Taker(settings, draft, report).take(root_key)
+            manifest = Taker(settings, draft, report, pinning).take(root_key)
             if as_file:
                 report("writing one file")
                 packed = draft.with_name(f"{draft.name}{TAR_SUFFIX}")

@@ -16,6 +16,7 @@ from app.composition.existing_deployment import require_deployment
 from app.process.output import err, say_json, say_pairs, say_warning
 from app.process.startup import CannotStart
 from app.settings import Settings
+from schemas.base import rfc3339
 from schemas.problems import VeristreamError
 
 if TYPE_CHECKING:
@@ -121,21 +122,21 @@ def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
     """
     import resource
 
-    from app.backup.taking import take_backup
+    from app.backup.taking import at_low_priority, take_backup
 
     _require_embedded(settings)
     require_deployment(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # what was allowed before is often enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with _progress("taking the backup") as report:
-        made = take_backup(settings, destination, asyncio.run(_current_key(settings)), report)
+    with _progress("taking the backup") as report, at_low_priority() as pinning:
+        made = take_backup(settings, destination, asyncio.run(_current_key(settings)), report, pinning)
     if made.missing_evidence:
         say_warning(
             f"{len(made.missing_evidence)} pieces of evidence have no file in this deployment, so the backup "
             "has none either; see: veristream doctor --invariants"
         )
-    shown = _pairs(destination, made.backup_id, str(made.taken_at), len(made.files), made.size)
+    shown = _pairs(destination, made.backup_id, rfc3339(made.taken_at), len(made.files), made.size)
     say_pairs({**shown, "missing_evidence": len(made.missing_evidence)}, as_json=as_json)
 
 
@@ -166,15 +167,16 @@ def verify_files(settings: Settings, path: Path, *, as_json: bool) -> bool:
     Raises:
         CannotStart: It has no manifest that holds.
     """
-    from app.backup.restoring import key_for, verify_backup
+    from app.backup.restoring import OTHER_KEY, key_for, verify_backup
 
     there = settings.root_key is not None or (settings.data_dir / ROOT_KEY_FILE).exists()
     with _progress("verifying the backup") as report:
         manifest, faults = verify_backup(path, key_for(settings) if there else None, report)
     shown: dict[str, Any] = _pairs(
-        path, manifest.backup_id, str(manifest.taken_at), len(manifest.files), manifest.size
+        path, manifest.backup_id, rfc3339(manifest.taken_at), len(manifest.files), manifest.size
     )
-    shown |= {"root_key": "fits" if there else "not given: the signature was not checked", "ok": not faults}
+    key = "is another one" if OTHER_KEY in faults else "fits"
+    shown |= {"root_key": key if there else "not given: the signature was not checked", "ok": not faults}
     if as_json:
         say_json({**shown, "root_key_checked": there, "faults": faults})
     else:
@@ -196,7 +198,7 @@ def restore_into(settings: Settings, path: Path, *, activate: bool, as_json: boo
         made = restore_backup(settings, path, report, activate=activate)
     if activate:
         say_warning(FORK_WARNING)
-    shown = _pairs(settings.data_dir, made.backup_id, str(made.taken_at), len(made.files), made.size)
+    shown = _pairs(settings.data_dir, made.backup_id, rfc3339(made.taken_at), len(made.files), made.size)
     following = "veristream up" if activate else "veristream activate"
     shown |= {"active": activate, "next": f"{following} --data-dir {settings.data_dir}"}
     say_pairs(shown, as_json=as_json)
@@ -213,7 +215,7 @@ def activate_folder(settings: Settings, *, as_json: bool) -> None:
 
     mark = activate_restored(settings)
     say_warning(FORK_WARNING)
-    shown = {"backup_id": mark.backup_id, "taken_at": str(mark.taken_at), "active": True}
+    shown = {"backup_id": mark.backup_id, "taken_at": rfc3339(mark.taken_at), "active": True}
     say_pairs({**shown, "next": f"veristream up --data-dir {settings.data_dir}"}, as_json=as_json)
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from app.adapters.files.data_dir import RESTORED_FILE
 from app.adapters.security.crypto import sync_folder
 from app.process.startup import CannotStart
-from schemas.base import Frozen, Timestamp
+from schemas.base import Frozen, Timestamp, rfc3339
 
 FORK_WARNING: Final = (
     "end the service that the backup was taken of, if it still runs: two that are active send every webhook "
@@ -81,7 +81,7 @@ def refuse_marked(data_dir: Path) -> None:
         return
     require_complete(data_dir, mark)
     raise CannotStart(
-        f"{data_dir} holds a restored backup of {mark.taken_at.isoformat()} that is not active: it consumes "
+        f"{data_dir} holds a restored backup of {rfc3339(mark.taken_at)} that is not active: it consumes "
         f"and sends nothing. To let it take over: veristream activate --data-dir {data_dir}; before that, "
         + FORK_WARNING
     )

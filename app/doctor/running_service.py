@@ -5,17 +5,19 @@ import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
+from app.composition.restore_marker import Mark, read_mark
 from app.composition.start_audit import FRONT, SettingMarks, variable
 from app.composition.stores import Deployment
 from app.http.listen import listening_url
 from app.process.startup import installed_version
 from app.settings import Settings
 from schemas.audit import AuditAction, AuditEvent, AuditFilter
-from schemas.base import Frozen
+from schemas.base import Frozen, rfc3339
 from schemas.ids import PLATFORM
 from streams.ports.audit import AuditLog
 from streams.ports.records import Position
@@ -96,7 +98,13 @@ class ServiceCheck:
     """None: the stores cannot be opened here."""
 
     async def __call__(self) -> ServiceState:
-        """Return what was found; an address that does not answer is a finding as well."""
+        """Return what was found; an address that does not answer is a finding as well.
+
+        Nothing serves a restored folder before it is activated: the front it names serves the original.
+        """
+        mark = await asyncio.to_thread(read_mark, self.settings.data_dir)
+        if mark is not None:
+            return ServiceState([_inactive(self.settings.data_dir, mark)])
         urls = await self._urls()
         answers = [one for one in await asyncio.gather(*map(ask, urls)) if one is not None]
         for answer in answers:
@@ -147,6 +155,12 @@ class ServiceCheck:
         return ServiceState(
             [*findings, _settings(differences(self.settings, start, marks))], insecure, answer.url
         )
+
+
+def _inactive(data_dir: Path, mark: Mark) -> Finding:
+    found = f"none: the backup of {rfc3339(mark.taken_at)} that was restored here is not active"
+    remedy = f"let it take over, once the old service has ended: veristream activate --data-dir {data_dir}"
+    return Finding(looked_at="service", ok=False, found=found, fix=remedy)
 
 
 def _readiness(answer: Answer) -> Finding:

@@ -1,22 +1,21 @@
 """All that is stored of one subject as a ZIP, made piece by piece: one document or image at a time."""
 
-import io
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from typing import Final
 
-from typing_extensions import Buffer, override
-
+from app.http.export_archive import Archive, ExportManifest, LeftOut
+from app.http.exported_cases import ExportedCases, ExportedStanding
 from app.http.exported_kinds import LISTED, index_of
 from app.http.presented_transactions import PresentedTransactions
 from app.http.presenters import Presenter
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
-from schemas.base import Frozen, Timestamp
+from schemas.base import Frozen
 from schemas.ids import EvidenceId, SubjectId, TenantId, derive_id
 from schemas.problems import NotFound
+from schemas.reviews import Decision, ReviewCase
 from schemas.sessions import VerificationSession, row_of
 from schemas.transaction_decisions import StoredTransaction, TransactionDetail
 from schemas.verifications import StoredVerification, Verification
@@ -26,98 +25,16 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.queries import transactions_of
-from streams.verification.records import by_mode, by_subject, folded
+from streams.verification.records import by_mode, by_subject, folded, mode
 
 PAGE: Final = 50
 """Records, or audit rows, read at a time."""
-
-FORMAT: Final = 1
-"""Version of the layout of the ZIP."""
 
 _ENDINGS: Final = {
     "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "application/json": "json",
 }  # fmt: skip
 _ADDRESS: Final = "ip"
 """In the context of an audit row: an address of the tenant's people or machines, not of the subject."""
-
-
-class LeftOut(Frozen):
-    """A document or image that the export names and does not hold."""
-
-    id: str
-    reason: Literal["REMOVED", "ERASED", "DAMAGED"]
-
-
-class ExportManifest(Frozen):
-    """What the ZIP holds; its last file."""
-
-    format: int = FORMAT
-    subject_id: SubjectId
-    exported_at: Timestamp
-    livemode: tuple[bool, ...]
-    files: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-
-
-class _Unseekable(io.RawIOBase):
-    """Takes what a ZIP is made of and gives it away in pieces."""
-
-    def __init__(self) -> None:
-        self._waiting = bytearray()
-
-    @override
-    def write(self, data: Buffer) -> int:
-        taken = bytes(data)
-        self._waiting += taken
-        return len(taken)
-
-    def take(self) -> bytes:
-        """Return what came since the last time."""
-        taken = bytes(self._waiting)
-        self._waiting.clear()
-        return taken
-
-
-@dataclass(slots=True)
-class _Archive:
-    """A ZIP on its way out."""
-
-    at: datetime
-    files: list[str] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
-    _sink: _Unseekable = field(default_factory=_Unseekable)
-    _zip: ZipFile = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin the ZIP; nothing of it is read again, so it may be of any size."""
-        self._zip = ZipFile(self._sink, "w", allowZip64=True)
-
-    def add(self, name: str, content: bytes) -> bytes:
-        """Add a file; returns what can be sent."""
-        with self._zip.open(self.entry(name), "w") as file:
-            file.write(content)
-        return self._sink.take()
-
-    def entry(self, name: str) -> ZipInfo:
-        """Return the head of a file; images are compressed already."""
-        self.files.append(name)
-        info = ZipInfo(name, self.at.timetuple()[:6])
-        info.compress_type = ZIP_DEFLATED if name.endswith(("json", "jsonl")) else ZIP_STORED
-        info.external_attr = 0o600 << 16
-        return info
-
-    async def add_lines(self, name: str, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Add a file of lines as they come."""
-        with self._zip.open(self.entry(name), "w", force_zip64=True) as file:
-            async for line in lines:
-                file.write(line + b"\n")
-                yield self._sink.take()
-        yield self._sink.take()
-
-    def close(self) -> bytes:
-        """End the ZIP; returns the rest of it."""
-        self._zip.close()
-        return self._sink.take()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +57,19 @@ class SubjectExport:
 
     async def chunks(self, at: datetime) -> AsyncIterator[bytes]:
         """Give the ZIP piece by piece; a store that fails midway cuts it short, which shows."""
-        archive = _Archive(at)
+        archive = Archive(at)
         yield archive.add("schema.json", schema())
         async for record in self._verifications():
             async for chunk in self._verification(archive, StoredVerification.from_bytes(record.body)):
                 yield chunk
+        presented = PresentedTransactions(self.stores)
         async for record in self._transactions():
-            yield await self._transaction(archive, StoredTransaction.from_bytes(record.body))
+            shown = presented.detail(self.tenant_id, StoredTransaction.from_bytes(record.body))
+            yield await archive.add_shown("transactions", record.id, shown)
         async for record in self._listed_records():
             yield await self._listed(archive, record)
+        async for chunk in self._reviewed(archive):
+            yield chunk
         async for session in self._sessions():
             yield archive.add(f"sessions/{session.session_id}.json", session.to_bytes())
         async for chunk in archive.add_lines("audit.jsonl", self._audit_lines()):
@@ -163,7 +84,7 @@ class SubjectExport:
         yield archive.add("manifest.json", manifest.to_bytes())
         yield archive.close()
 
-    async def _verification(self, archive: _Archive, stored: StoredVerification) -> AsyncIterator[bytes]:
+    async def _verification(self, archive: Archive, stored: StoredVerification) -> AsyncIterator[bytes]:
         verification = stored.verification
         try:
             shown = await Presenter(self.stores.vault).present(self.tenant_id, stored)
@@ -174,7 +95,7 @@ class SubjectExport:
         for evidence_id in dict.fromkeys(one.id for one in (*verification.evidence, *document)):
             yield await self._evidence(archive, evidence_id)
 
-    async def _evidence(self, archive: _Archive, evidence_id: EvidenceId) -> bytes:
+    async def _evidence(self, archive: Archive, evidence_id: EvidenceId) -> bytes:
         try:
             row = await self.stores.evidence.describe(self.tenant_id, evidence_id)
             content = await self.stores.evidence.get(self.tenant_id, evidence_id)
@@ -190,27 +111,25 @@ class SubjectExport:
             archive.left_out.append(LeftOut(id=evidence_id, reason="DAMAGED"))
         return b""
 
-    async def _transaction(self, archive: _Archive, stored: StoredTransaction) -> bytes:
-        about = stored.transaction.transaction_id
-        try:
-            shown = await PresentedTransactions(self.stores).detail(self.tenant_id, stored)
-        except Damaged:
-            archive.left_out.append(LeftOut(id=about, reason="DAMAGED"))
-            return b""
-        return archive.add(f"transactions/{about}.json", shown)
-
-    async def _listed(self, archive: _Archive, record: Record) -> bytes:
+    async def _listed(self, archive: Archive, record: Record) -> bytes:
         """Add a record of a kind that lists subjects."""
         kind = LISTED[record.kind]
-        try:
-            shown = await kind.shown(self.stores, self.tenant_id, record)
-        except Erased:
-            archive.left_out.append(LeftOut(id=record.id, reason="ERASED"))
-        except Damaged:
-            archive.left_out.append(LeftOut(id=record.id, reason="DAMAGED"))
-        else:
-            return archive.add(f"{kind.folder}/{record.id}.json", shown.to_bytes())
-        return b""
+
+        async def shown() -> bytes:
+            return (await kind.shown(self.stores, self.tenant_id, record)).to_bytes()
+
+        return await archive.add_shown(kind.folder, record.id, shown())
+
+    async def _reviewed(self, archive: Archive) -> AsyncIterator[bytes]:
+        """Add what reviewers made of the subject."""
+        reviewed = ExportedCases(self.stores, self.hashes, self.tenant_id, self.subject_id)
+        async for kind, about in reviewed.named(self._one_mode):
+            if kind is RecordKind.REVIEW_CASE:
+                yield await archive.add_shown("review-cases", about, reviewed.case(about))
+            else:
+                yield await archive.add_shown("decisions", about, reviewed.decision(about))
+        for livemode in self.modes:
+            yield await archive.add_shown("standings", mode(livemode), reviewed.standing(livemode))
 
     async def _listed_records(self) -> AsyncIterator[Record]:
         for kind in LISTED:
@@ -267,9 +186,13 @@ class SubjectExport:
                 yield row.model_copy(update={"context": context}).to_bytes()
             before = Position(rows[-1].created_at, rows[-1].event_id)
 
+    @property
+    def _one_mode(self) -> bool | None:
+        """The mode of a caller who sees one; None: both."""
+        return self.modes[0] if len(self.modes) == 1 else None
+
     async def _audit_page(self, before: Position | None, limit: int) -> Sequence[AuditEvent]:
-        livemode = self.modes[0] if len(self.modes) == 1 else None
-        chosen = AuditFilter(subject_id=self.subject_id, livemode=livemode)
+        chosen = AuditFilter(subject_id=self.subject_id, livemode=self._one_mode)
         return await self.stores.audit_log.page(self.tenant_id, chosen, limit=limit, before=before)
 
 
@@ -296,6 +219,9 @@ def schema() -> bytes:
         "manifest": ExportManifest,
         "verification": Verification,
         "transaction": TransactionDetail,
+        "review_case": ReviewCase,
+        "decision": Decision,
+        "standing": ExportedStanding,
         "session": VerificationSession,
         "audit_event": AuditEvent,
         **{kind.name: kind.model for kind in LISTED.values()},

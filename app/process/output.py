@@ -39,7 +39,13 @@ def say_pairs(pairs: Mapping[str, Any], *, as_json: bool) -> None:
         return
     width = max(map(len, pairs))
     for name, value in pairs.items():
-        out.print(f"{name:<{width}}  [bold]{value}[/]", highlight=False, soft_wrap=True)
+        out.print(f"{name:<{width}}  [bold]{_in_words(value)}[/]", highlight=False, soft_wrap=True)
+
+
+def _in_words(value: object) -> object:
+    if isinstance(value, Mapping):
+        value = [f"{name}: {one}" for name, one in value.items()]
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
 
 
 def say_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -25,12 +25,14 @@ from app.root_keys.rotation import (
 )
 from app.settings import PREFIX, Settings
 from schemas.audit import AuditAction
+from schemas.base import rfc3339
 from schemas.ids import PLATFORM, derive_id
 from schemas.problems import VeristreamError
 from streams.audit.rows import act, write_row
 from streams.tenants.handler import OPERATOR
 
-REMOVE_NEXT = "restart every process, then: veristream root-key remove"
+REMOVE_NEXT = "a minute later: veristream root-key remove; no process has to be restarted"
+"""What a process that runs began to write under the old key is finished by then."""
 
 
 async def rotate(settings: Settings) -> dict[str, Any]:
@@ -75,7 +77,8 @@ async def status(settings: Settings) -> dict[str, Any]:
         following = "nothing; to replace the root key: veristream root-key rotate"
         stage = "none"
         if rotation is not None:
-            stage = "under way" if keys.is_rotating else f"finished at {rotation.finished_at}"
+            ended = rotation.finished_at
+            stage = "under way" if ended is None else f"finished at {rfc3339(ended)}"
             following = "veristream root-key rotate" if keys.is_rotating else REMOVE_NEXT
         return {
             "current": id_of(keys.current),

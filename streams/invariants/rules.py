@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from schemas.audit import AuditAction, AuditEvent
 from schemas.base import Frozen
 from schemas.enums import SessionStatus, VerificationStatus
-from schemas.ids import AuditEventId, DecisionId, SessionId, TenantId, derive_id
+from schemas.ids import AuditEventId, SessionId, TenantId, VerificationId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
 from streams.ports.records import Position, Record
 from streams.sessions.rules import MOST_ATTEMPTS, UNDER_WAY
 from streams.sessions.rules import verification_id as attempt_id
 from streams.verification import events, review_case
+from streams.verification.records import first_decision_id
 
 _TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
 
@@ -106,7 +107,7 @@ def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification)
     yield from judge_tenant(tenant_id, record.id, record.body)
     if now.verification_id != record.id:
         yield violation(Invariant.I6, record.id, "its verification_id is not the one of this command")
-    if first.verification.decision_id != DecisionId(derive_id("dec", tenant_id, record.id)):
+    if first.verification.decision_id != first_decision_id(tenant_id, VerificationId(record.id)):
         yield violation(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
     if now.decision_id != first.verification.decision_id and now.review_case_id is None:
         yield violation(

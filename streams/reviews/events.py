@@ -20,7 +20,6 @@ from schemas.reviews import (
     OpenAppeal,
     ReleaseCase,
     ReopenCase,
-    ReviewCase,
     StoredCase,
 )
 from schemas.verifications import StoredVerification, codes_of
@@ -115,25 +114,6 @@ def verification_record(current: Record, after: StoredVerification) -> Record:
     places = records.indexes(after.livemode, verification.subject_id, verification.status)
     indexes = (*places, records.by_decision(verification.decision_id))
     return replace(current, body=after.to_bytes(), version=current.version + 1, indexes=indexes)
-
-
-def superseded(
-    tenant_id: TenantId,
-    current: Record,
-    before: StoredVerification,
-    after: StoredVerification,
-    case: ReviewCase,
-) -> list[Record]:
-    """Return the records of the superseded decision and of the one in force now."""
-    reviewer = case.conclusion.reviewer_id if case.conclusion else None
-    decisions = (
-        rules.decision_of(before, current.created_at, None, after.verification.decision_id),
-        rules.decision_of(after, case.updated_at, reviewer),
-    )
-    return [
-        Record(tenant_id, RecordKind.DECISION, one.decision_id, one.to_bytes(), one.decided_at)
-        for one in decisions
-    ]
 
 
 def verification_event(

@@ -42,6 +42,7 @@ from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.ports.stores import Stores, WorkingState
 from streams.reviews import rules
+from streams.reviews.decisions import superseded
 from streams.reviews.dispositions import CaseDispositions
 from streams.reviews.events import (
     Move,
@@ -51,7 +52,6 @@ from streams.reviews.events import (
     note_of,
     row_of,
     session_after,
-    superseded,
     verification_event,
     verification_record,
 )
@@ -301,7 +301,7 @@ class ChangeCase:
         records = [verification_record(current, after)]
         events: tuple[DecisionEvent, ...] = ()
         if after.verification.decision_id != before.verification.decision_id:
-            records += superseded(tenant_id, current, before, after, case)
+            records += await superseded(self._stores.records, current, before, after, case)
             events = (verification_event(tenant_id, after, case.updated_at, current.version + 1),)
         records += await self._session_records(tenant_id, after, case.updated_at)
         return _Effects(tuple(records), events, after.verification.decision_id)

@@ -20,7 +20,8 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import standing_id
 from streams.verification.records import by_subject
 
-_NOTE_LABEL: Final = "reinstatement"
+NOTE_LABEL: Final = "reinstatement"
+"""Vault label of the notes."""
 MOST_NOTES: Final = 20
 """Of so many reinstatements the notes are stored; the audit log has all of them."""
 
@@ -79,7 +80,7 @@ class Reinstate:
         if current is None or before.suspended_by is None:
             raise Refused.because(ProblemCode.SUBJECT_NOT_SUSPENDED, "The subject is not suspended.")
         now = to_milliseconds(self.clock())
-        text = await self.vault.seal(tenant_id, asked.subject_id, _NOTE_LABEL, asked.note.encode())
+        text = await self.vault.seal(tenant_id, asked.subject_id, NOTE_LABEL, asked.note.encode())
         note = SealedNote(author_id=asked.actor.actor_id or "", sealed_text=text, created_at=now)
         lifted = SubjectStanding(notes=(*before.notes, note)[-MOST_NOTES:])
         version = current.version + 1

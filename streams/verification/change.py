@@ -17,7 +17,6 @@ from schemas.enums import (
     VerificationStatus,
 )
 from schemas.ids import (
-    DecisionId,
     EvidenceId,
     SessionId,
     TenantId,
@@ -132,7 +131,7 @@ def _verification(decided: Decided) -> Verification:
         created_at=decided.at,
         status=judgement.status,
         decision=judgement.outcome,
-        decision_id=DecisionId(derive_id("dec", command.tenant_id, command.verification_id)),
+        decision_id=verification_records.first_decision_id(command.tenant_id, command.verification_id),
         distance=evaluation.distance,
         model_version=model_version(evaluation.engine_version or "", decided.policy) if scored else None,
         review_case_id=review_case.case_id(command.tenant_id, command.verification_id) if in_review else None,

@@ -46,6 +46,11 @@ def evidence_id(
     return EvidenceId(derive_id("evd", tenant_id, verification_id, fingerprint, kind))
 
 
+def first_decision_id(tenant_id: TenantId, verification_id: VerificationId) -> DecisionId:
+    """Return the id of the decision of an evaluation; those of reviewers derive from it."""
+    return DecisionId(derive_id("dec", tenant_id, verification_id))
+
+
 def submission_label(verification_id: VerificationId) -> str:
     """Return the vault label under which the front seals `Submission`."""
     return f"submission:{verification_id}"

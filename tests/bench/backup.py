@@ -2,7 +2,8 @@
 
 The service is loaded with sandbox verifications at 70 % of what it was just measured to take, in spells of
 equal length: alone, and with one backup after the other. What is compared is the p99 of the answers, as the
-ratio of neighbouring spells; the size and time of the backups are printed beside it.
+ratio of neighbouring spells; the size and time of the backups are printed beside it. Requests share as many
+connections as a front takes of one address; one that waits for a connection waits from the moment it was due.
 """
 
 import argparse
@@ -29,6 +30,9 @@ SHARE: Final = 0.7
 
 MOST: Final = 1.5
 """How many times the p99 may be with a backup."""
+
+CONNECTIONS: Final = 100
+"""At once; a front takes 128 of one address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ async def measure(rounds: int, seconds: float, warm_up: int) -> Sequence[float]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         service = await stack.enter_async_context(running_service(folder / "service"))
-        client = await stack.enter_async_context(ClientSession(connector=TCPConnector(limit=0)))
+        client = await stack.enter_async_context(ClientSession(connector=TCPConnector(limit=CONNECTIONS)))
         url = f"{service.url}/v1/verifications"
         full = await post_all(client, url, service.test_key, bodies(warm_up))
         assert set(full.answers) == {201}, full.answers

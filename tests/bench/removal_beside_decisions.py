@@ -21,7 +21,7 @@ from typing import Final
 from aiohttp import ClientSession, TCPConnector
 
 from app.adapters.files.data_dir import DATABASE_FILE
-from tests.bench.backup import SHARE, Spells
+from tests.bench.backup import CONNECTIONS, SHARE, Spells
 from tests.bench.removal import AT_ONCE, fill_events, fill_records
 from tests.bench.sandbox import bodies, post_all
 from tests.journeys.service import Role, Service, running_service
@@ -76,7 +76,7 @@ async def measure(rows: int, rounds: int, seconds: float, warm_up: int) -> Seque
     """Run the rounds and print each; returns the ratios."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        client = await stack.enter_async_context(ClientSession(connector=TCPConnector(limit=0)))
+        client = await stack.enter_async_context(ClientSession(connector=TCPConnector(limit=CONNECTIONS)))
         pair: list[tuple[Service, Spells]] = []
         for old in (False, True):
             service = await stack.enter_async_context(running_service(folder / str(old)))

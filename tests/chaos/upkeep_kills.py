@@ -17,6 +17,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -102,7 +103,8 @@ async def prepare(folder: Path) -> Prepared:
         await stage.request()
     root_key = await asyncio.to_thread(load_root_key, None, made.data / ROOT_KEY_FILE)
     settings.broker_dir.mkdir(parents=True, exist_ok=True)
-    await asyncio.to_thread(take_backup, settings, made.backup, root_key, lambda _: None)
+    with ThreadPoolExecutor(1) as pinning:
+        await asyncio.to_thread(take_backup, settings, made.backup, root_key, lambda _: None, pinning)
     await asyncio.to_thread(shutil.copytree, made.data, made.rotated)
     await rotate(Settings(data_dir=made.rotated))
     return made

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,12 @@ def silent(_: str) -> None:
     """Report nobody how far the work is."""
 
 
+def back_up(settings: Settings, place: Path, root_key: RootKey) -> None:
+    """Take a backup of a deployment."""
+    with ThreadPoolExecutor(1) as pinning:
+        take_backup(settings, place, root_key, silent, pinning)
+
+
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     """A deployment that does not run, and a backup that only tests of reading look at."""
@@ -86,7 +93,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     settings = Settings(data_dir=folder / "data")
     asyncio.run(fill(settings))
     root_key = load_root_key(None, settings.data_dir / ROOT_KEY_FILE)
-    take_backup(settings, folder / "backup", root_key, silent)
+    back_up(settings, folder / "backup", root_key)
     return Deployed(settings, root_key, folder / "backup")
 
 
@@ -219,7 +226,7 @@ def test_a_restore_overwrites_nothing_and_takes_a_folder_with_the_root_key_alone
 
 def test_a_second_backup_does_not_overwrite_the_first(deployed: Deployed) -> None:
     with pytest.raises(CannotStart, match="there already"):
-        take_backup(deployed.settings, deployed.backup, deployed.root_key, silent)
+        back_up(deployed.settings, deployed.backup, deployed.root_key)
 
 
 def test_a_folder_that_is_no_deployment_is_not_backed_up(tmp_path: Path) -> None:
@@ -235,7 +242,7 @@ def test_a_disk_that_is_too_small_is_reported_before_anything_is_written(
 ) -> None:
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))
     acts: dict[Any, Callable[[], object]] = {
-        taking: lambda: take_backup(deployed.settings, tmp_path / "target", deployed.root_key, silent),
+        taking: lambda: back_up(deployed.settings, tmp_path / "target", deployed.root_key),
         restoring: lambda: restore_backup(keyed(deployed, tmp_path / "target"), deployed.backup, silent),
     }
     act = acts[module]
@@ -253,7 +260,7 @@ def test_a_disk_that_fills_up_leaves_nothing_of_the_backup(
 
     monkeypatch.setattr("app.backup.taking.sync_folders", full)
     with pytest.raises(CannotStart, match="No space left"):
-        take_backup(deployed.settings, tmp_path / "target", deployed.root_key, silent)
+        back_up(deployed.settings, tmp_path / "target", deployed.root_key)
 
     assert entries(tmp_path) == []
 
@@ -273,7 +280,7 @@ def test_a_backup_that_was_killed_leaves_nothing_that_looks_whole_and_can_be_tak
     assert (ended, entries(tmp_path)) == (-signal.SIGKILL, [".backup.partial"])
     with pytest.raises(CannotStart, match=MANIFEST_FILE):
         verify_backup(tmp_path / ".backup.partial", None, silent)
-    take_backup(deployed.settings, target, deployed.root_key, silent)
+    back_up(deployed.settings, target, deployed.root_key)
     assert entries(tmp_path) == ["backup"]
     assert verify_backup(target, deployed.root_key, silent)[1] == []
 
@@ -385,7 +392,7 @@ def test_a_backup_in_one_file_is_verified_and_restored_like_a_folder(
     deployed: Deployed, tmp_path: Path
 ) -> None:
     packed = tmp_path / "backup.tar"
-    take_backup(deployed.settings, packed, deployed.root_key, silent)
+    back_up(deployed.settings, packed, deployed.root_key)
     assert (entries(tmp_path), packed.stat().st_mode & 0o777) == (["backup.tar"], 0o600)
     restore_backup(keyed(deployed, tmp_path / "target"), packed, silent, activate=True)
     at = packed.read_bytes().rindex(b"SQLite format 3")

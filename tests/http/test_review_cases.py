@@ -270,6 +270,26 @@ async def test_a_case_is_reopened_by_who_may_overturn(front: Front) -> None:
     assert (refused.status, done.json["status"]) == (403, "CONCLUDED")
 
 
+async def test_each_decision_of_a_case_that_is_concluded_twice_names_the_one_that_superseded_it(
+    front: Front,
+) -> None:
+    verification, case = await open_case(front)
+    lead = await front.sign_in(Role.COMPLIANCE_LEAD)
+    path = f"/v1/verifications/{verification['verification_id']}"
+    await conclude(lead, case, "REJECT")
+    second = (await front.ask("GET", path)).json["decision_id"]
+    before = (await front.ask("GET", f"/v1/decisions/{second}")).json
+    await lead.ask("POST", f"{case}/reopen", json={"note": "Hm."})
+    await conclude(lead, case, "APPROVE")
+    third = (await front.ask("GET", path)).json["decision_id"]
+
+    decisions = [verification["decision_id"], second, third]
+    shown = [(await front.ask("GET", f"/v1/decisions/{one}")).json for one in decisions]
+
+    assert [one.get("superseded_by") for one in shown] == [second, third, None]
+    assert shown[1] == before | {"superseded_by": third}
+
+
 async def test_asking_the_subject_again_opens_a_session_and_leaves_the_review_pending(front: Front) -> None:
     await Catalogue(front.stores.records, front.ports.commit, now).install_first()
     owner = await front.sign_in()

@@ -15,9 +15,10 @@ from schemas.people import Role
 from tests.builders import ACME, GLOBEX
 from tests.http.support import HASHES, PATH, Front, Response, build_body, now
 from tests.http.test_transaction_history import past, send
-from tests.http.test_transactions import payment, screen
+from tests.http.test_transactions import payment, publish_suspending, screen
 
 ADA, BEN = "sim:approved@ada", "sim:approved@ben"
+DOUBTED = "sim:review:FACE_MATCH_UNCERTAIN"
 
 
 def path_of(subject: str) -> str:
@@ -38,6 +39,11 @@ def manifest_of(archive: zipfile.ZipFile) -> dict[str, Any]:
     assert archive.namelist()[-1] == "manifest.json"
     read: dict[str, Any] = json.loads(archive.read("manifest.json"))
     return read
+
+
+def read_in(archive: zipfile.ZipFile, folder: str) -> list[dict[str, Any]]:
+    """What the files of a folder hold."""
+    return [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith(folder)]
 
 
 async def verify(front: Front, subject: str) -> dict[str, Any]:
@@ -98,12 +104,9 @@ async def test_it_has_the_subjects_screenings_wallets_and_imported_transactions(
 
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
 
-    def files_in(folder: str) -> list[Any]:
-        return [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith(folder)]
-
-    assert [one["address"] for one in files_in("wallet-assessments/")] == [wallet["address"]]
-    assert [one["subject_id"] for one in files_in("name-screenings/")] == [ADA]
-    assert [one["reference"] for one in files_in("historic-transactions/")] == [f"old-{ADA}"]
+    assert [one["address"] for one in read_in(archive, "wallet-assessments/")] == [wallet["address"]]
+    assert [one["subject_id"] for one in read_in(archive, "name-screenings/")] == [ADA]
+    assert [one["reference"] for one in read_in(archive, "historic-transactions/")] == [f"old-{ADA}"]
 
 
 async def test_it_has_the_subjects_dispositions_with_their_notes(front: Front) -> None:
@@ -122,6 +125,59 @@ async def test_it_has_the_subjects_dispositions_with_their_notes(front: Front) -
     assert (shown["subject_id"], shown["note"]) == (ADA, f"Seen: {{'subject_id': '{ADA}'}}")
 
 
+async def test_it_has_the_subjects_cases_appeals_and_overturned_decisions(front: Front) -> None:
+    """Their notes and conclusions are readable; once the subject is erased, they are empty."""
+    lead = await front.sign_in(Role.COMPLIANCE_LEAD)
+    made = {subject: await verify(front, subject) for subject in (DOUBTED, f"{DOUBTED}@ben")}
+    for subject, verification in made.items():
+        path = f"/v1/control/review-cases/{verification['review_case_id']}"
+        for verb, body in (
+            ("notes", {"text": f"Seen: {subject}."}),
+            ("conclude", {"outcome": "REJECT", "note": f"Concluded: {subject}."}),
+        ):
+            assert (await lead.ask("POST", f"{path}/{verb}", json=body)).status == 200
+        path = f"/v1/control/verifications/{verification['verification_id']}/appeal"
+        assert (await lead.ask("POST", path, json={"note": f"Appealed: {subject}."})).status == 201
+
+    owner = await front.sign_in()
+    before = opened(await owner.ask("GET", path_of(DOUBTED)))
+    await front.stores.vault.destroy(ACME, SubjectId(DOUBTED))
+    after = opened(await owner.ask("GET", path_of(DOUBTED)))
+
+    appeal, case = sorted(read_in(before, "review-cases/"), key=lambda shown: str(shown["kind"]))
+    assert [note["text"] for note in case["notes"]] == [f"Seen: {DOUBTED}."]
+    assert case["conclusion"]["note"] == f"Concluded: {DOUBTED}."
+    assert [note["text"] for note in appeal["notes"]] == [f"Appealed: {DOUBTED}."]
+    decisions = {shown["decision"]: shown for shown in read_in(before, "decisions/")}
+    assert set(decisions) == {"REVIEW_REQUIRED", "BLOCK"}
+    assert decisions["REVIEW_REQUIRED"]["superseded_by"] == decisions["BLOCK"]["decision_id"]
+    everything = b"".join(before.read(name) for name in before.namelist())
+    assert f"{DOUBTED}@ben".encode() not in everything
+    texts = [note["text"] for shown in read_in(after, "review-cases/") for note in shown["notes"]]
+    assert texts == ["", ""]
+
+
+async def test_it_has_the_cases_of_transactions_and_why_a_suspension_was_lifted(front: Front) -> None:
+    await publish_suspending(front)
+    lead = await front.sign_in(Role.COMPLIANCE_LEAD)
+    for number, subject in enumerate(("user-1", "user-2")):
+        body = payment(subject_id=subject, metadata={"ask": "SUSPEND"})
+        made = (await screen(front, f"order-{number}", body)).json
+        path = f"/v1/control/review-cases/{made['review_case_id']}"
+        assert (await lead.ask("POST", f"{path}/notes", json={"text": f"Asked {subject}."})).status == 200
+        lifted = {"note": f"Paid by {subject}.", "livemode": False}
+        reinstated = await lead.ask("POST", f"/v1/control/subjects/{subject}/reinstate", json=lifted)
+        assert reinstated.status == 200, reinstated.body
+
+    archive = opened(await (await front.sign_in()).ask("GET", path_of("user-1")))
+
+    (case,) = read_in(archive, "review-cases/")
+    assert [note["text"] for note in case["notes"]] == ["Asked user-1."]
+    (standing,) = read_in(archive, "standings/")
+    assert [note["text"] for note in standing["notes"]] == ["Paid by user-1."]
+    assert b"user-2" not in b"".join(archive.read(name) for name in archive.namelist())
+
+
 async def test_every_file_has_a_schema(front: Front) -> None:
     await verify(front, ADA)
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
@@ -135,6 +191,9 @@ async def test_every_file_has_a_schema(front: Front) -> None:
         "wallet_assessment",
         "historic_transaction",
         "disposition",
+        "review_case",
+        "decision",
+        "standing",
         "session",
         "audit_event",
     }

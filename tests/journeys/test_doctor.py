@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from app.composition.restore_marker import Mark, remove_mark, write_mark
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, open_deployment
 from app.doctor.invariants.check import InvariantCheck, Report, print_report
@@ -18,6 +19,7 @@ from app.doctor.running_service import Finding, ServiceCheck, address_of
 from app.process.startup import installed_version
 from app.settings import Settings
 from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
+from tests.builders import NOW
 from tests.http.support import open_front
 
 
@@ -92,6 +94,21 @@ async def test_where_no_service_runs_the_address_is_said(deployment: Deployment)
     assert (found["service"].ok, insecure) == (False, None)
     assert found["service"].found == f"no service runs at {free}"
     assert "veristream up" in (found["service"].fix or "")
+
+
+async def test_a_restored_folder_has_no_service_before_it_is_activated(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    """The last start it knows is one of the service that the backup was taken of, which may still run."""
+    async with running(deployment) as url:
+        settings = Settings(data_dir=tmp_path)
+        write_mark(settings.data_dir, Mark(backup_id="bak_1", taken_at=NOW, complete=True))
+        (found,) = (await ServiceCheck(settings, url, deployment)()).findings
+        remove_mark(settings.data_dir)
+        active, *_ = (await ServiceCheck(settings, url, deployment)()).findings
+
+    assert (found.ok, "is not active" in found.found, active.ok) == (False, True, True)
+    assert f"veristream activate --data-dir {settings.data_dir}" in (found.fix or "")
 
 
 async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(

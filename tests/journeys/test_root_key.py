@@ -103,14 +103,19 @@ async def test_a_configured_key_is_followed_by_the_one_given_behind_it(tmp_path:
 async def test_a_backup_after_a_rotation_fits_the_new_key_and_verifies(tmp_path: Path) -> None:
     begin_deployment(tmp_path / "service")
     await make_tenant(tmp_path / "service")
+    await run(tmp_path / "service", "backup", "create", str(tmp_path / "before"))
     await veristream_json(tmp_path / "service", "root-key", "rotate")
-    await veristream_json(tmp_path / "service", "root-key", "remove")
+    _, shown, _ = await run(tmp_path / "service", "root-key", "status")
+    removed = await veristream_json(tmp_path / "service", "root-key", "remove")
 
     status, _, said = await run(tmp_path / "service", "backup", "create", str(tmp_path / "copy"))
     verified = await veristream_json(tmp_path / "service", "backup", "verify", str(tmp_path / "copy"))
+    refused, other, _ = await run(tmp_path / "service", "backup", "verify", str(tmp_path / "before"))
 
     assert status == 0, said
     assert (verified["ok"], verified["root_key_checked"]) == (True, True)
+    assert (refused, "is another one" in other, "fits" in other) == (1, True, False)
+    assert f"{removed['removed']}: 0" in shown
 
 
 async def test_the_documented_rotation_runs_as_it_is_printed(tmp_path: Path) -> None:

@@ -67,8 +67,9 @@ def subject_export_endpoints(routes: SubjectExportRoutes) -> tuple[Endpoint, ...
             handler=routes.export,
             summary="Export all that is stored of a subject",
             description="A ZIP of the subject's verifications, transactions and those imported, name "
-            "screenings, wallet assessments, dispositions, sessions and audit rows as JSON, its images and "
-            "readings as they are stored, and the JSON schemas of the files. "
+            "screenings, wallet assessments, dispositions, review cases and appeals with their notes, "
+            "overturned decisions, suspensions, sessions and audit rows as JSON, its images and readings as "
+            "they are stored, and the JSON schemas of the files. "
             "`manifest.json` is its last file: it lists the others and what was left out because it was "
             "removed. Network addresses are taken out of the audit rows.",
             answers={HTTPStatus.OK: Answer("The ZIP.", media_type=_BYTES, also=(_ZIP,))},

@@ -1,0 +1,40 @@
+"""The records of decisions: of one that a reviewer overturned, and of the one that stands instead."""
+
+from dataclasses import replace
+
+from schemas.ids import DecisionId, TenantId
+from schemas.problems import NotFound
+from schemas.reviews import Decision, ReviewCase
+from schemas.verifications import StoredVerification
+from streams.ports.records import Record, RecordKind, Records
+from streams.reviews.rules import decision_of
+
+
+async def superseded(
+    records: Records, current: Record, before: StoredVerification, after: StoredVerification, case: ReviewCase
+) -> tuple[Record, Record]:
+    """Return the records of the superseded decision and of the one in force now.
+
+    The decision of an evaluation has no record until it is superseded; that of a reviewer has one.
+    """
+    tenant_id, now = current.tenant_id, after.verification.decision_id
+    reviewer = case.conclusion.reviewer_id if case.conclusion else None
+    standing = await _record(records, tenant_id, before.verification.decision_id)
+    if standing is None:
+        first = _first(tenant_id, decision_of(before, current.created_at, None, now))
+    else:
+        ended = Decision.from_bytes(standing.body).model_copy(update={"superseded_by": now})
+        first = replace(standing, body=ended.to_bytes(), version=standing.version + 1)
+    return first, _first(tenant_id, decision_of(after, case.updated_at, reviewer))
+
+
+async def _record(records: Records, tenant_id: TenantId, decision_id: DecisionId) -> Record | None:
+    try:
+        return await records.get(tenant_id, RecordKind.DECISION, decision_id)
+    except NotFound:
+        return None
+
+
+def _first(tenant_id: TenantId, decision: Decision) -> Record:
+    about, body = decision.decision_id, decision.to_bytes()
+    return Record(tenant_id, RecordKind.DECISION, about, body, decision.decided_at)
