@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from schemas.topics import Topic
 from streams.runtime.consumer import patched
-from streams.runtime.guard import Contract, Guard, Handle
+from streams.runtime.guard import Contract, Guard, Handle, Idle
 from streams.runtime.message import Delivery
 from streams.runtime.producer import headers_of
 from streams.runtime.tables import partitions_of
@@ -34,12 +34,14 @@ def attach(
     name: str,
     contract: Contract[Command],
     handle: Handle[Command],
+    is_idle: Idle[Command] | None = None,
 ) -> None:
     """Attach an agent that passes every record of the topic through the guard to the handler.
 
     Partitions are handled side by side, and so are the records of one partition that have different keys;
     records of one key are handled in their order. A record whose handling is cut short by a stop or a
-    rebalance is not acknowledged and comes again, with what was handled behind it.
+    rebalance is not acknowledged and comes again, with what was handled behind it. One of which `is_idle`
+    tells that nothing is to be done is settled without a task of its own.
     """
 
     async def run(stream: StreamT[Any]) -> None:
@@ -54,7 +56,7 @@ def attach(
                 for event in buffered(app, stream, first):
                     entry, delivery = window.take(event), delivered(event)
                     command = await guard.admit(delivery, contract)
-                    if command is None:
+                    if command is None or (is_idle is not None and await guard.passes_over(command, is_idle)):
                         window.settle(entry)
                     else:
                         window.start(entry, partial(guard.carry_out, delivery, command, handle))

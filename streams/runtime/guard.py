@@ -20,7 +20,7 @@ from streams.runtime.dead_letters import dead_letter
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 from streams.runtime.replays import Replays
-from streams.runtime.replies import Reply, ReturnAddress, outgoing
+from streams.runtime.replies import Reply, ReturnAddress, bytes_of, outgoing
 from streams.runtime.tenant_scope import tenant_scope
 
 log = structlog.get_logger(__name__)
@@ -29,6 +29,9 @@ Command = TypeVar("Command", bound=BaseModel)
 
 Handle = Callable[[Command], Awaitable[Event | None]]
 """Execute a command; an event it returns is the answer, and a replay returns the first one."""
+
+Idle = Callable[[Command], Awaitable[bool]]
+"""Return whether executing the command would do nothing and answer nobody; False when nobody knows."""
 
 FAILED: Final = Refusal(code=ProblemCode.STORE_FAILED, detail="The command could not be carried out.")
 """The answer to a command that was dead-lettered; the reason is for the operator."""
@@ -102,6 +105,15 @@ class Guard:
             await self._give_up(delivery, str(poison))
             return None
 
+    async def passes_over(self, command: Command, is_idle: Idle[Command]) -> bool:
+        """Return whether the record of an admitted command is settled, for there is nothing to do."""
+        try:
+            idle = await is_idle(command)
+        except Exception:  # noqa: BLE001 - executing the command meets it again, and handles it
+            return False
+        self.ends["answered"] += idle
+        return idle
+
     async def carry_out(self, delivery: Delivery, command: Command, handle: Handle[Command]) -> None:
         """Execute the command of an admitted record until the record is settled."""
         with tenant_scope(getattr(command, "tenant_id", None)):
@@ -138,7 +150,7 @@ class Guard:
             try:
                 event = await handle(command)
             except Refused as refused:
-                await self._reply(delivery, Reply(refusal=refused.refusal), "refused")
+                await self._reply(delivery, Reply(refusal=refused.refusal).to_bytes(), "refused")
                 return
             except (StoreUnavailable, Overloaded) as error:
                 log.warning("guard.retry_scheduled", **place(delivery), error=kind(error), tries=tries)
@@ -151,12 +163,12 @@ class Guard:
                     await self._give_up(delivery, f"handler raised {kind(error)}")
                     return
             else:
-                await self._reply(delivery, Reply.of(event) if event else None, "answered")
+                await self._reply(delivery, bytes_of(event) if event else None, "answered")
                 return
             tries += 1
             await self._pause(tries)
 
-    async def _reply(self, delivery: Delivery, reply: Reply | None, end: str) -> None:
+    async def _reply(self, delivery: Delivery, reply: bytes | None, end: str) -> None:
         address = ReturnAddress.read(delivery.headers)
         if reply and address and address.wanted(self._now()):
             await self._write(outgoing(address, reply))
@@ -164,7 +176,7 @@ class Guard:
 
     async def _give_up(self, delivery: Delivery, reason: str) -> None:
         await self._dead_letter(delivery, reason)
-        await self._reply(delivery, Reply(refusal=FAILED), "buried")
+        await self._reply(delivery, Reply(refusal=FAILED).to_bytes(), "buried")
 
     async def _dead_letter(self, delivery: Delivery, reason: str) -> None:
         log.error("guard.record_dead_lettered", **place(delivery), reason=reason)

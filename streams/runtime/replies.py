@@ -84,7 +84,11 @@ class Reply(Frozen):
         return cls(answer=type(event).__name__, body=event.model_dump(mode="json", exclude_none=True))
 
 
-def outgoing(address: ReturnAddress, reply: Reply) -> Outgoing:
+def bytes_of(event: Event) -> bytes:
+    """Return `Reply.of(event).to_bytes()`, the event written once."""
+    return b'{"answer":"%s","body":%s}' % (type(event).__name__.encode(), event.to_bytes())
+
+
+def outgoing(address: ReturnAddress, reply: bytes) -> Outgoing:
     """Return the record that brings a reply to its address."""
-    key = address.correlation_id.encode()
-    return Outgoing(address.topic, key, reply.to_bytes(), (), address.partition)
+    return Outgoing(address.topic, address.correlation_id.encode(), reply, (), address.partition)

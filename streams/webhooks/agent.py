@@ -19,7 +19,7 @@ TABLE: Final = "deliveries"
 
 def register_fan_out(app: faust.App, guard: Guard, fan_out: FanOut) -> None:
     """Attach the agent of events; it has no table, what was fanned out is in the store."""
-    attach(app, guard, Topic.DECISIONS, "webhooks", CONTRACT, fan_out)
+    attach(app, guard, Topic.DECISIONS, "webhooks", CONTRACT, fan_out, fan_out.is_idle)
 
 
 def register_deliveries(

@@ -13,6 +13,7 @@ import structlog
 from schemas.base import to_milliseconds
 from schemas.events import DecisionEvent
 from schemas.ids import EndpointId, TenantId
+from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from schemas.webhooks import Deliver, StoredDelivery, StoredEndpoint
 from streams.ports.records import Change, Journal, Position, Record, RecordKind, Records
@@ -41,6 +42,9 @@ class Write(Protocol):
 
 READ_FOR_S: Final = 1.0
 """How long the cached endpoints of a tenant serve events older than the read."""
+
+SOON_S: Final = 0.05
+"""How long a look at the endpoints may keep the next event waiting."""
 
 MOST_READINGS: Final = 1_000
 
@@ -83,10 +87,21 @@ class FanOut:
         Raises:
             StoreUnavailable: The outcome is unknown; the same event may be sent again.
         """
-        endpoints = await self._endpoints_for(event)
-        oldest = event.timestamp + CLOCKS_APART
-        wanted = [one for one in endpoints if one.wants(event) and one.endpoint.created_at <= oldest]
-        await self.deliver(event, wanted)
+        await self.deliver(event, _wanting(event, await self._endpoints_for(event)))
+
+    async def is_idle(self, event: DecisionEvent) -> bool:
+        """Return whether no endpoint wants the event; False as well when the store does not soon say.
+
+        A tenant whose rows come late holds up the events of others no longer than that.
+        """
+        reading = self._readings.get((event.tenant_id, event.livemode))
+        if reading is not None and reading.serves(event):
+            return not _wanting(event, reading.endpoints)
+        try:
+            async with asyncio.timeout(SOON_S):
+                return not _wanting(event, await self._endpoints_for(event))
+        except (StoreUnavailable, TimeoutError):
+            return False
 
     async def _endpoints_for(self, event: DecisionEvent) -> list[StoredEndpoint]:
         """Return the endpoints in force, read once for the events of one decision or a backlog."""
@@ -143,6 +158,11 @@ class FanOut:
             records = [record for stored in left for record in delivery_records(stored, due)]
             committed = await self.journal.commit(Change(tenant_id, tuple(records)))
             left = [] if committed.won else left[1:]
+
+
+def _wanting(event: DecisionEvent, endpoints: Sequence[StoredEndpoint]) -> list[StoredEndpoint]:
+    oldest = event.timestamp + CLOCKS_APART
+    return [one for one in endpoints if one.wants(event) and one.endpoint.created_at <= oldest]
 
 
 def deliver_record(stored: StoredDelivery) -> Outgoing:

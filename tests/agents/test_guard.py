@@ -167,6 +167,26 @@ async def test_a_handler_without_an_answer_ends_too(broker: Broker, guard: Guard
     assert await replies(broker) == []
 
 
+@pytest.mark.parametrize("idle", [True, False])
+async def test_a_command_is_passed_over_when_there_is_nothing_to_do(guard: Guard, *, idle: bool) -> None:
+    """It counts as answered."""
+
+    async def is_idle(_: SubmitVerification) -> bool:
+        return idle
+
+    assert await guard.passes_over(COMMAND, is_idle) is idle
+    assert guard.ends == ({"answered": 1} if idle else {"answered": 0})
+
+
+async def test_a_command_nobody_knows_to_be_idle_is_carried_out(guard: Guard) -> None:
+    """Whatever went wrong with the question goes wrong again where it is handled."""
+
+    async def is_idle(_: SubmitVerification) -> bool:
+        raise RuntimeError("who knows")
+
+    assert not await guard.passes_over(COMMAND, is_idle)
+
+
 async def test_a_cancelled_guard_raises_and_settles_nothing(guard: Guard) -> None:
     begun = asyncio.Event()
 

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from schemas.ids import SessionId
 from schemas.problems import ProblemCode, Refusal
+from schemas.sessions import SessionChanged
 from schemas.topics import Topic
-from streams.runtime.replies import Reply, ReturnAddress
+from streams.runtime.replies import Reply, ReturnAddress, bytes_of
 
 TEXTS = st.binary() | st.integers().map(lambda number: str(number).encode())
 PLACES = TEXTS | st.tuples(st.sampled_from(list(Topic)), st.integers()).map(
@@ -39,3 +41,10 @@ def test_a_reply_is_an_answer_or_a_refusal() -> None:
         Reply()
     with pytest.raises(ValidationError):
         Reply(answer="VerificationDecided", refusal=refusal)
+
+
+@given(st.text(), st.booleans())
+def test_an_answer_written_once_is_the_reply_that_carries_it(session_id: str, created: bool) -> None:  # noqa: FBT001
+    event = SessionChanged(session_id=SessionId(session_id), created=created)
+
+    assert bytes_of(event) == Reply.of(event).to_bytes()

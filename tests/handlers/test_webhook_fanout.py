@@ -57,6 +57,21 @@ async def test_every_endpoint_that_asks_for_it_is_notified_and_no_other(
     assert paths(receiver) == ["/first", "/named", "/second"]
 
 
+async def test_only_an_event_that_certainly_nobody_wants_is_passed_over(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """While the store does not say, the event is carried out, which tries again."""
+    assert await stage.fan_out.is_idle(await stage.happen())
+
+    broken = Breaking(stage.stores.records, "page", StoreUnavailable("away"))
+    away = replace(stage.fan_out, records=broken, _readings={})
+    assert not await away.is_idle(await stage.happen("second"))
+
+    stage.passes(seconds=2)
+    await stage.register(receiver.url("/hook"), "hook")
+    assert not await replace(stage.fan_out, _readings={}).is_idle(await stage.happen("third"))
+
+
 async def test_an_endpoint_made_between_two_events_is_notified_of_the_second(
     stage: WebhookStage, receiver: Receiver
 ) -> None:
