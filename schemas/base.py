@@ -15,15 +15,14 @@ def to_milliseconds(moment: datetime) -> datetime:
     Raises:
         ValueError: The moment carries no zone.
     """
+    if moment.tzinfo is UTC and not moment.microsecond % 1000:
+        return moment  # as most are
     offset = moment.utcoffset()
     if offset is None:
         raise ValueError("a time needs its zone")
     if offset:
         moment = moment.astimezone(UTC)
-    beyond = moment.microsecond % 1000
-    if moment.tzinfo is UTC and not beyond:
-        return moment
-    return moment.replace(microsecond=moment.microsecond - beyond, tzinfo=UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
 
 
 def rfc3339(moment: datetime) -> str:

@@ -113,12 +113,12 @@ class RecordKeys:
 
     def seal_entry(self, table: str, key: bytes, value: bytes) -> bytes:
         """Return a table's value with the code that ties it to its key and its table."""
-        return _code(self._key(table), _sized(key) + value) + value
+        return _code(self._key(table), _LENGTH.pack(len(key)) + key + value) + value
 
     def open_entry(self, table: str, key: bytes, sealed: bytes) -> bytes | None:
         """Return a table's value, or None when its code is not valid."""
         tag, value = sealed[:MAC_BYTES], sealed[MAC_BYTES:]
-        expected = _code(self._key(table), _sized(key) + value)
+        expected = _code(self._key(table), _LENGTH.pack(len(key)) + key + value)
         return value if hmac.compare_digest(expected, tag) else None
 
 
@@ -154,23 +154,18 @@ def _covered(
     signed_ms: int,
 ) -> bytes:
     """Return the bytes under the code: each part behind its length, so that no two records share them."""
-    parts = [
-        _VERSION,
-        name,
-        _FIXED.pack(partition, signed_ms),
-        _sized(topic.encode()),
-        _sized(key),
-        _sized(value),
-    ]
+    covered = [_VERSION, name, _FIXED.pack(partition, signed_ms)]
+    sized = [topic.encode(), key, value]
     for header, content in headers:
-        parts += (_sized(header.encode()), _sized(content))
-    return b"".join(parts)
+        sized += (header.encode(), content)
+    for part in sized:
+        if part is None:
+            covered.append(_NOTHING)
+        else:
+            covered += (_LENGTH.pack(len(part)), part)
+    return b"".join(covered)
 
 
 def _code(key: bytes, covered: bytes) -> bytes:
     """Return the code of a message; unlike HMAC it is half as dear and lets no other thread in between."""
     return hashlib.blake2b(covered, key=key, digest_size=MAC_BYTES).digest()
-
-
-def _sized(part: bytes | None) -> bytes:
-    return _NOTHING if part is None else _LENGTH.pack(len(part)) + part

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from pydantic import ValidationError
@@ -21,6 +22,9 @@ from streams.sessions import rules
 from streams.verification.records import by_subject_and_status
 from streams.verification.sandbox import PREFIX
 
+MOST_FLOWS: Final = 256
+"""Flows whose parsed form is remembered, some kilobytes each."""
+
 _PAGE: Final = 20
 _MOST_LOOKED_AT: Final = 200
 """Approved verifications of one subject searched for a portrait that is still stored."""
@@ -34,6 +38,12 @@ def opening_label(session_id: SessionId) -> str:
 def opened_index(moment: datetime) -> tuple[str, str]:
     """Return the index of the slots whose session was opened in the month of the time."""
     return "opened", rfc3339(moment)[:7]
+
+
+@lru_cache(maxsize=MOST_FLOWS)
+def _read_flow(body: bytes) -> StoredFlow:
+    """Return the flow of a record that was just read; it is parsed once per version."""
+    return StoredFlow.from_bytes(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class OpeningQueries:
             record = await self._stores.records.get(command.tenant_id, RecordKind.FLOW, command.flow_id)
         except NotFound:
             raise Refused.because(ProblemCode.NOT_FOUND, "No such flow for this caller.") from None
-        flow = StoredFlow.from_bytes(record.body).flow
+        flow = _read_flow(record.body).flow
         if flow.status is FlowStatus.ARCHIVED:
             raise Refused.because(ProblemCode.FLOW_ARCHIVED, "The flow is archived; it opens no sessions.")
         if command.draft is not None:

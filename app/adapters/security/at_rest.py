@@ -205,11 +205,20 @@ class SealingJournal(Journal):
         if self._links_in_commit:
             sealed = replace(sealed, canonical=tuple(map(canonical, change.audit)))
         committed = await self.inner.commit(sealed)
-        record = self._at_rest.open_record(committed.record)
-        if committed.won and sealed.records[0] is not change.records[0]:
-            record = replace(record, indexes=change.records[0].indexes)
+        given, written, standing = change.records[0], sealed.records[0], committed.record
+        if (
+            committed.won
+            and standing.body == written.body
+            and standing.first_body in (None, b"", written.body)
+        ):
+            first = standing.first_body and given.body
+            record = replace(standing, body=given.body, first_body=first)  # as it was sealed a moment ago
+        else:
+            record = self._at_rest.open_record(standing)
+        if committed.won and written is not given:
+            record = replace(record, indexes=given.indexes)
         if record.kind in HASHED_IDS:
-            record = replace(record, id=change.records[0].id)
+            record = replace(record, id=given.id)
         return replace(committed, record=record)
 
     @override

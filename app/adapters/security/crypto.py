@@ -301,7 +301,7 @@ def sync_folder(folder: Path) -> None:
 def bind(*parts: str) -> bytes:
     """Return the parts length-prefixed, so that no two lists of parts are the same additional data."""
     encoded = [part.encode() for part in parts]
-    return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
+    return b"".join([len(part).to_bytes(4, "big") + part for part in encoded])
 
 
 def seal(cipher: AESGCM, plain: bytes, bound: bytes) -> bytes:
