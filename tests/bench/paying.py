@@ -57,15 +57,7 @@ class Paid:
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the service as its tenant."""
-        headers = {"Authorization": f"Bearer {self.fleet.key}", "Content-Type": "application/json"}
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        async with (
-            ClientSession() as client,
-            client.request(method, self.fleet.url + path, data=data, headers=headers) as answer,
-        ):
-            if answer.status >= 300:
-                raise RuntimeError((await answer.text())[:2_000])
-            return await answer.json(content_type=None)
+        return await ask(self.fleet.url, self.fleet.key, method, path, body)
 
     async def pay_as(self, tenant_id: str) -> None:
         """Pay as another tenant of the folder from now on."""
@@ -75,8 +67,26 @@ class Paid:
 
     async def publish(self, text: bytes) -> None:
         """Publish a policy."""
-        await self.ask("PUT", f"{POLICIES}/draft", text)
-        await self.ask("POST", f"{POLICIES}/publish", {})
+        await publish(self.fleet.url, self.fleet.key, text)
+
+
+async def ask(url: str, key: str, method: str, path: str, body: Any = None) -> Any:
+    """Ask a service as the tenant of a key."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    async with (
+        ClientSession() as client,
+        client.request(method, url + path, data=data, headers=headers) as answer,
+    ):
+        if answer.status >= 300:
+            raise RuntimeError((await answer.text())[:2_000])
+        return await answer.json(content_type=None)
+
+
+async def publish(url: str, key: str, text: bytes) -> None:
+    """Publish a policy for transactions."""
+    await ask(url, key, "PUT", f"{POLICIES}/draft", text)
+    await ask(url, key, "POST", f"{POLICIES}/publish", {})
 
 
 @asynccontextmanager

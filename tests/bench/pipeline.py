@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import psutil
+from typing_extensions import override
 
+from tests.bench.fifty_rules import payment, policy_text
 from tests.bench.load import Measured, load
 from tests.bench.open_loop import OpenLoad
+from tests.bench.paying import publish
 from tests.bench.raw_client import RawClient
 from tests.bench.sandbox import running_echo
 from tests.bench.staged_fleets import ENGINES, LAYOUTS, Sampled, StagedFleet, running_fleet
@@ -46,6 +49,8 @@ class Kind:
     name: str
     path: str
     template: bytes
+    keyed: bool = False
+    """Whether every request has an Idempotency-Key."""
 
     def body(self, run: str, number: int) -> bytes:
         """Return the body of one request, different from every other."""
@@ -54,6 +59,14 @@ class Kind:
     def on(self, fleet: StagedFleet) -> "Kind":
         """Return the kind with the fleet's own flow in it."""
         return replace(self, template=self.template.replace(FLOW.encode(), fleet.flow_id.encode()))
+
+
+class Payment(Kind):
+    """A payment by fifty rules, of one of many customers: what costs the worker most."""
+
+    @override
+    def body(self, run: str, number: int) -> bytes:
+        return payment(random.Random(f"{run}-{number}"))
 
 
 VERIFICATION: Final = Kind(
@@ -69,7 +82,10 @@ COMMAND: Final = Kind(
 ECHO: Final = Kind("echo", "/echo", json.dumps({"subject": MARK, "text": "x" * 360}).encode())
 """About as many bytes as the command of a verification."""
 
-KINDS: Final = {"verification": VERIFICATION, "command": COMMAND}
+PAYMENT: Final = Payment("payment by 50 rules", "/v1/transactions", b"", keyed=True)
+
+KINDS: Final = {"verification": VERIFICATION, "command": COMMAND, "payment": PAYMENT}
+USUAL: Final = ("verification", "command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +114,10 @@ class Target:
     def _send(self) -> Callable[[int], Any]:
         self.runs += 1
         run = f"{time.monotonic_ns()}-{self.runs}"
-        return lambda number: self.client.post(self.kind.body(run, number))
+        kind = self.kind
+        return lambda number: self.client.post(
+            kind.body(run, number), f"{run}-{number}" if kind.keyed else None
+        )
 
     async def cost(self, requests: int) -> Cost:
         """Send so many, `AT_ONCE` under way, and return what they cost."""
@@ -212,6 +231,8 @@ async def run(
         for number, layout in enumerate(layouts):
             async with running_fleet(folder / str(number), layout) as fleet:
                 await idle(fleet)
+                if PAYMENT in kinds:
+                    await publish(fleet.url, fleet.key, policy_text())
                 for kind in kinds:
                     await bench.measure(fleet, kind)
         say("\nratios to the echo:")
@@ -232,7 +253,7 @@ if __name__ == "__main__":
     embedded = [name for name in LAYOUTS if name != ENGINES]
     parser.add_argument("--layouts", default=",".join(embedded), help="separated by commas")
     parser.add_argument("--engines", action="store_true", help="Kafka and Cassandra as well")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="separated by commas")
+    parser.add_argument("--kinds", default=",".join(USUAL), help=f"of {', '.join(KINDS)}")
     parser.add_argument("--requests", type=int, default=2_000, help="per measurement")
     parser.add_argument("--open-s", type=float, default=10.0, help="seconds of open load")
     parser.add_argument("--places", type=int, default=0, help="functions told per process")
