@@ -128,6 +128,7 @@ def _begun() -> Iterator[Remote]:
         display = screen.stdout.readline().decode().strip()
         with socket.create_server(("127.0.0.1", 0)) as reserved:
             port = reserved.getsockname()[1]
+        # Not with WEBKIT_DISABLE_COMPOSITING_MODE: then the end of the camera often hung in the engine.
         shown_on = {"DISPLAY": f":{display}", "LIBGL_ALWAYS_SOFTWARE": "1"}
         stack.enter_context(_running(WEBKIT.find() or "", f"--port={port}", "--host=127.0.0.1", **shown_on))
         _until_it_listens(port)
