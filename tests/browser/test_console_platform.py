@@ -19,7 +19,7 @@ ENTRY: Final = {
 OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 
 
-async def told(service: Service, path: str) -> Any:
+async def read(service: Service, path: str) -> Any:
     """What a route of the operator answers."""
     async with service.client.get(f"{service.url}/v1/platform/{path}", headers=OPERATOR) as answer:
         assert answer.status == 200
@@ -74,10 +74,10 @@ async def test_the_operator_makes_a_tenant_and_changes_the_catalogue(shown: Show
     await keys.press("Enter")
     await expect(entry).to_contain_text("Republic of Ghana")
 
-    listed = {one["code"]: one for one in (await told(service, "catalog"))["capabilities"]}
+    listed = {one["code"]: one for one in (await read(service, "catalog"))["capabilities"]}
     found = listed[ENTRY["code"]]
     assert (found["country_name"], found["revision"]) == ("Republic of Ghana", 4)
     assert (found["enabled"], found["extraction_support"]) == (True, "MANUAL")
-    assert CANARY in {one["name"] for one in (await told(service, "tenants"))["tenants"]}
+    assert CANARY in {one["name"] for one in (await read(service, "tenants"))["tenants"]}
     assert await page.evaluate("JSON.stringify([...Object.entries(sessionStorage)])") == "[]"
     assert wrong == []
