@@ -27,6 +27,7 @@ from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.console.endpoints import console_endpoints
+from app.http.routes.console.platform import platform_page_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
@@ -178,6 +179,7 @@ def endpoints_of(
         *problem_endpoints(),
         *page_endpoints(),
         *console_endpoints(Console(ports.stores.records, ports.clock)),
+        *platform_page_endpoints(configured=settings.operator_token is not None),
         *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)

@@ -19,6 +19,12 @@ from streams.verification.readers.grading import unread
 from streams.verification.rules import Finding, Match, found, match, usual
 from streams.vision_ports import Sharpness
 
+_AGREEMENT_TEXT: Final = {
+    Agreement.MATCH: "the same",
+    Agreement.MISMATCH: "different",
+    Agreement.NOT_FOUND: "not found",
+}
+
 REQUIRED: Final[Mapping[ReaderClass, Sequence[str]]] = {
     ReaderClass.TD3_MRZ: td3_mrz.REQUIRED,
     ReaderClass.NG_NIN_SLIP: nin_slip.REQUIRED,
@@ -80,9 +86,9 @@ def judge_consistency(
     differing = [name for name, said in findings.printed.items() if said is Agreement.MISMATCH]
     pointers = tuple(disagreements(declared, findings))
     reasons += usual(*dict.fromkeys(map(code_at, pointers)))
-    detail = (
-        f"{agreeing} of {len(findings.printed)} printed fields agree with the zone, QR code {findings.code}."
-    )
+    detail = f"{agreeing} of {len(findings.printed)} printed fields agree with the zone."
+    if findings.reader is not ReaderClass.TD3_MRZ:
+        detail += f" QR code: {_AGREEMENT_TEXT[findings.code]}."
     if differing:
         detail += f" Printed otherwise: {', '.join(differing)}."
     result = found(CheckKind.DOCUMENT_CONSISTENCY, reasons, detail=detail)

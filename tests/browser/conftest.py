@@ -10,10 +10,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from tests.browser.fixtures import find_chromium
+from tests.browser.office import Office
 from tests.browser.scenes import black, write_scene
 from tests.browser.shown import NO_CLICK_BEFORE_LOAD, WAIT_MS, Shown, until_scripted
 from tests.journeys.people import Person, sign_in
-from tests.journeys.service import Service, running_service, veristream_json
+from tests.journeys.service import OPERATOR_TOKEN, Service, running_service, veristream_json
 from tests.journeys.test_sessions import publish_flow
 
 PLAIN_HOST: Final = "phone.example"
@@ -31,7 +32,8 @@ class Camera:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
     """A service started with `veristream up` and one tenant."""
-    async with running_service(tmp_path_factory.mktemp("service"), preloaded=True) as running:
+    given = {"SERVICE_PLATFORM_OPERATOR_TOKEN": OPERATOR_TOKEN}
+    async with running_service(tmp_path_factory.mktemp("service"), given, preloaded=True) as running:
         yield running
 
 
@@ -84,14 +86,24 @@ async def shown(service: Service, camera: Camera) -> AsyncIterator[Show]:
     assert [fault for one in opened for fault in one.faults] == []
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def admin(service: Service) -> Person:
-    """A signed-in member who may publish flows."""
-
+async def _signed_in(service: Service, role: str) -> Person:
     async def command(*words: str) -> Any:
         return await veristream_json(service.data_dir, *words)
 
-    return await sign_in(service.client, service.url, command, service.tenant_id, "ADMIN")
+    return await sign_in(service.client, service.url, command, service.tenant_id, role)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def admin(service: Service) -> Person:
+    """A signed-in member who may publish flows."""
+    return await _signed_in(service, "ADMIN")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def office(service: Service, admin: Person) -> Office:
+    """One signed-in member of each role that looks at cases."""
+    roles = ("REVIEWER", "COMPLIANCE_LEAD", "AUDITOR")
+    return Office(service, admin, {role: await _signed_in(service, role) for role in roles})
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,12 +1,13 @@
-"""One Chromium for a whole test run, Firefox for a few tests, and a loud word when there is none.
+"""One Chromium for a whole test run, Firefox and WebKitGTK for a few tests, a loud word when there is none.
 
 A pytest plugin. A test that asks for `camera`, as `shown` does, needs the system's Chromium, one that asks
-for `firefox` its Firefox. Without them these tests are left out, and the end of the run says so in capitals.
+for `firefox` its Firefox, one that asks for `webkit` its WebKitGTK. Without them these tests are left out,
+and the end of the run says so in capitals.
 """
 
 import shutil
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -19,9 +20,13 @@ class Engine:
     fixture: str
     commands: tuple[str, ...]
     packages: str
+    screen: str | None = None
+    """The program that it is shown on, if it needs one."""
 
     def find(self) -> str | None:
         """Return its path."""
+        if self.screen is not None and shutil.which(self.screen) is None:
+            return None
         return next(filter(None, map(shutil.which, self.commands)), None)
 
 
@@ -32,7 +37,10 @@ CHROMIUM: Final = Engine(
     "chromium fonts-noto-core fonts-roboto",
 )
 FIREFOX: Final = Engine("FIREFOX", "firefox", ("firefox-esr", "firefox"), "firefox-esr")
-ENGINES: Final = (CHROMIUM, FIREFOX)
+WEBKIT: Final = Engine(
+    "WEBKITGTK", "webkit", ("WebKitWebDriver",), "webkit2gtk-driver xvfb xauth", screen="Xvfb"
+)
+ENGINES: Final = (CHROMIUM, FIREFOX, WEBKIT)
 FIX: Final = f"apt-get install {CHROMIUM.packages}"
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 """How many tests were left out, by the name of the engine they need."""
@@ -41,6 +49,16 @@ LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 def find_chromium() -> str | None:
     """Return the path of the system's Chromium."""
     return CHROMIUM.find()
+
+
+def leave_out(config: pytest.Config, engine: Engine, why: str) -> NoReturn:
+    """End a test whose engine is installed and does not begin; the end of the run says so too.
+
+    Raises:
+        pytest.skip.Exception: Always.
+    """
+    config.stash[LEFT_OUT][engine.name] = config.stash[LEFT_OUT].get(engine.name, 0) + 1
+    pytest.skip(f"{engine.name} did not begin: {why}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,7 +87,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a process of the run left out; each of them leaves out the same."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("without_browser", {})
+    for name, count in getattr(node, "workeroutput", {}).get("without_browser", {}).items():
+        node.config.stash[LEFT_OUT][name] = max(count, node.config.stash[LEFT_OUT].get(name, 0))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -80,5 +99,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             title = f"THE PAGES WERE NOT TESTED IN {engine.name}"
             terminalreporter.section(title, sep="!", red=True, bold=True)
             fix = f"apt-get install {engine.packages}"
-            result = f"{count} TESTS WERE NOT RUN, FOR THERE IS NO {engine.name} HERE. FIX: {fix}"
+            why = "DID NOT BEGIN" if engine.find() else "IS NOT HERE"
+            result = f"{count} TESTS WERE NOT RUN, FOR {engine.name} {why}. FIX: {fix}"
             terminalreporter.line(result, red=True, bold=True)

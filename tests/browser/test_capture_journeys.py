@@ -20,6 +20,9 @@ from tests.journeys.service import Service, blurred, hopper
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TARGET: Final = "https://bank.example/back?case=7"
+PICTURE_BYTES: Final = 900_000
+"""The most that is sent of a picture, however large it was."""
+
 TITLE: Final = '[data-slot="result-title"]'
 
 
@@ -231,6 +234,8 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
     wrong += await page.judge("in-review")
     row = (await service.get(f"/v1/verification-sessions/{opened['session_id']}"))[1]
     assert row["capture_sources"] == {"document": "UPLOAD", "selfie": "UPLOAD"}
+    puts = [await one.all_headers() for one in page.requests if one.method == "PUT"]
+    assert max(int(one["content-length"]) for one in puts) <= PICTURE_BYTES
     assert (max(sent), wrong) == (2200, [])
 
 

@@ -1,5 +1,6 @@
 """What the capture page weighs, what its policy forbids, its languages, and what it says without scripts."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -104,6 +105,41 @@ async def test_a_browser_too_old_for_the_scripts_is_said_to_be(shown: Show, serv
     await expect(page.page.locator(".late")).to_be_visible()
     assert [fault.split(":")[0] for fault in page.faults] == ["script"]
     page.faults.clear()
+
+
+async def test_screens_that_pass_by_have_no_violation_either(shown: Show, open_session: Open) -> None:
+    page = await shown("about:blank", allowed=False)
+    goes_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await goes_on.wait()
+        await route.continue_()
+
+    await page.page.clock.install()
+    await page.page.route("**/v1/capture", hold)
+    await page.page.goto((await open_session("sim:approved@passing", "DOCUMENT"))["url"])
+    await page.on_screen("start")
+    wrong = await page.judge("start", widths=(320,))
+    goes_on.set()
+    await page.on_screen("consent")
+    await page.press("agree")
+    await page.on_screen("blocked")
+    await page.upload(document())
+    await expect(page.page.locator('[data-action="use"]:visible')).to_be_visible()
+    await page.page.clock.fast_forward(11 * 60_000)
+    await page.on_screen("idle")
+    wrong += await page.judge("idle", widths=(320,))
+    await page.press("retry")
+    await page.on_screen("number")
+    goes_on.clear()
+    await page.page.route("**/v1/capture/submit", hold)
+    await page.page.locator("#last4").fill("02C3")
+    await page.page.keyboard.press("Enter")
+    await page.on_screen("waiting")
+    wrong += await page.judge("waiting", widths=(320,))
+    goes_on.set()
+    await page.on_screen("result")
+    assert wrong == []
 
 
 async def test_a_problem_is_a_page_for_people(shown: Show, service: Service) -> None:

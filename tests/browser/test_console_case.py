@@ -1,11 +1,9 @@
 """The case page of the console in a browser: two people conclude by keyboard, and nothing typed is lost."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import expect
 
 from schemas.base import rfc3339
@@ -14,8 +12,6 @@ from tests.browser.conftest import Open, Show
 from tests.browser.console import tab_to
 from tests.browser.office import Office
 from tests.browser.shown import Shown, until_scripted
-from tests.journeys.people import Person, sign_in
-from tests.journeys.service import Service, veristream_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -24,20 +20,6 @@ CASE_REQUESTS: Final = 10
 CASE_BYTES: Final = 60_000
 CANARY: Final = '<img src=x onerror="console.error(1)">'
 WIDE: Final = {"viewport": {"width": 1280, "height": 900}}
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def office(service: Service, admin: Person) -> AsyncIterator[Office]:
-    """One signed-in member of each role that looks at cases."""
-
-    async def command(*words: str) -> Any:
-        return await veristream_json(service.data_dir, *words)
-
-    people = {
-        role: await sign_in(service.client, service.url, command, service.tenant_id, role)
-        for role in ("REVIEWER", "COMPLIANCE_LEAD", "AUDITOR")
-    }
-    yield Office(service, admin, people)
 
 
 async def decide_by_keyboard(page: Shown, key: str, note: str) -> None:

@@ -47,7 +47,7 @@ class UnscriptedButtons(HTMLParser):
         given = dict(attrs)
         plain = tag == "form" and given.get("method", "get") == "get" and "data-form" not in given
         waits = "data-scripted" in given and ("hidden" in given or "disabled" in given)
-        harmless = any(inside for _, inside in self._open) or plain or waits or tag == "dialog"
+        harmless = any(inside for _, inside in self._open) or plain or waits or tag in {"dialog", "template"}
         if tag == "button" and not harmless:
             self.found.append(str(self.get_starttag_text()))
         self._open.append((tag, harmless))

@@ -7,9 +7,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from pydantic import SecretStr
 
 from app.http.bodies import BodyBudget
 from app.http.routes import console as console_pages
+from app.http.routes.console.platform import PLATFORM_PAGE
 from app.http.server import endpoints_of
 from app.web.places import places
 from app.web.site import site
@@ -17,7 +19,7 @@ from app.web.texts import console_language
 from schemas.people import PERMISSIONS_OF, Permission, Role
 from streams.sign_in.session_cookies import COOKIE
 from tests.http.console import BROWSER, HTML, UnscriptedButtons, enter, open_page, open_unknown
-from tests.http.support import Front
+from tests.http.support import Front, open_front
 from tests.http.test_review_cases import UNCERTAIN, open_case
 
 QUEUE = "/console/review-cases"
@@ -144,6 +146,7 @@ PAGES: dict[str, tuple[int, Permission | None]] = {
     "/console/sign-in": (200, None),
     "/console/factor": (303, None),
     "/console/reset": (200, None),
+    PLATFORM_PAGE: (404, None),
 }
 """Every page that needs no id: its status for a signed-in person, and what a role needs to see it."""
 
@@ -177,6 +180,19 @@ async def test_what_needs_scripts_cannot_be_pressed_before_they_have_begun(front
         assert UnscriptedButtons((await open_page(who, page)).body.decode()).found == [], page
     fresh = await enter(front, satisfied=False)
     assert UnscriptedButtons((await open_page(fresh, "/console/factor")).body.decode()).found == []
+
+
+async def test_the_operators_page_is_there_as_its_routes_are_and_comes_empty(
+    front: Front,
+) -> None:
+    absent = await open_unknown(front, PLATFORM_PAGE)
+    async with open_front(operator_token=SecretStr("o" * 32)) as configured:
+        answer = await open_unknown(configured, PLATFORM_PAGE)
+
+    page = answer.body.decode()
+    assert (absent.status, answer.status, "o" * 32 in page) == (404, 200, False)
+    assert UnscriptedButtons(page).found == []
+    assert 'data-form="token"' in page
 
 
 async def test_only_who_may_conclude_is_offered_the_next_case(front: Front) -> None:
