@@ -91,8 +91,11 @@ class WebKit:
         return found
 
     def faults(self) -> list[str]:
-        """Return the errors of scripts and the violations of the page's policy since it was opened."""
-        found: list[str] = self.driver.execute_script("return window.faults")
+        """Return the errors of scripts and the violations of the page's policy since it was opened.
+
+        A page that has opened another one, or itself anew, is no longer watched.
+        """
+        found: list[str] = self.driver.execute_script("return window.faults ?? []")
         return found
 
 
