@@ -248,7 +248,8 @@ class TextReader(Protocol):
         """Return one line for each quad, in order; one that cannot be read has an empty text and score 0.
 
         A line is read from its quad's first corner towards its second, so the order of the corners
-        says how the page is turned. May raise `Overloaded` or `EngineFailed`.
+        says how the page is turned. A coarse look may misread letters of long lines. May raise `Overloaded`
+        or `EngineFailed`.
         """
         ...
 

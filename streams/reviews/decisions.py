@@ -21,11 +21,11 @@ async def superseded(
     reviewer = case.conclusion.reviewer_id if case.conclusion else None
     standing = await _record(records, tenant_id, before.verification.decision_id)
     if standing is None:
-        first = _first(tenant_id, decision_of(before, current.created_at, None, now))
+        overturned = _new(tenant_id, decision_of(before, current.created_at, None, now))
     else:
         ended = Decision.from_bytes(standing.body).model_copy(update={"superseded_by": now})
-        first = replace(standing, body=ended.to_bytes(), version=standing.version + 1)
-    return first, _first(tenant_id, decision_of(after, case.updated_at, reviewer))
+        overturned = replace(standing, body=ended.to_bytes(), version=standing.version + 1)
+    return overturned, _new(tenant_id, decision_of(after, case.updated_at, reviewer))
 
 
 async def _record(records: Records, tenant_id: TenantId, decision_id: DecisionId) -> Record | None:
@@ -35,6 +35,6 @@ async def _record(records: Records, tenant_id: TenantId, decision_id: DecisionId
         return None
 
 
-def _first(tenant_id: TenantId, decision: Decision) -> Record:
+def _new(tenant_id: TenantId, decision: Decision) -> Record:
     about, body = decision.decision_id, decision.to_bytes()
     return Record(tenant_id, RecordKind.DECISION, about, body, decision.decided_at)

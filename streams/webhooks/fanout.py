@@ -94,8 +94,8 @@ class FanOut:
 
         A tenant whose rows come late holds up the events of others no longer than that.
         """
-        reading = self._readings.get((event.tenant_id, event.livemode))
-        if reading is not None and reading.serves(event):
+        reading = self._reading_for(event)
+        if reading is not None:
             return not _wanting(event, reading.endpoints)
         try:
             async with asyncio.timeout(SOON_S):
@@ -107,10 +107,13 @@ class FanOut:
         """Return the endpoints in force, read once for the events of one decision or a backlog."""
         key = (event.tenant_id, event.livemode)
         async with self._locks.setdefault(key, asyncio.Lock()):  # concurrent events share a read
-            reading = self._readings.get(key)
-            if reading is None or not reading.serves(event):
-                reading = await self._read(key)
+            reading = self._reading_for(event) or await self._read(key)
             return reading.endpoints
+
+    def _reading_for(self, event: DecisionEvent) -> _Reading | None:
+        """Return what was read of the event's tenant, if it serves the event."""
+        reading = self._readings.get((event.tenant_id, event.livemode))
+        return reading if reading is not None and reading.serves(event) else None
 
     async def _read(self, key: tuple[TenantId, bool]) -> _Reading:
         as_of, read_at = self.clock(), time.monotonic()
