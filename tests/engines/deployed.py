@@ -22,6 +22,11 @@ class DeployedKafka(KafkaServer):
         super().__init__(folder)
         self._users = users
 
+    @property
+    @override
+    def ports_of_clients(self) -> list[int]:
+        return [self.ports[0], self.ports[2]]
+
     @override
     def _scram(self) -> list[str]:
         return [f"SCRAM-SHA-512=[name={name},password={word}]" for name, word in self._users.items()]

@@ -98,6 +98,11 @@ class JvmServer:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def ports_of_clients(self) -> list[int]:
+        """The ports it must listen on before it counts as started; Kafka opens its listeners one by one."""
+        return self.ports[:1]
+
+    @property
     def log(self) -> Path:
         """What it printed, over all its lives."""
         return self.folder / "server.log"
@@ -125,7 +130,7 @@ class JvmServer:
                 env={**os.environ, "MALLOC_ARENA_MAX": "2"}, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + START_S
-        while not await self._accepts():
+        while not all([await _accepts(port) for port in self.ports_of_clients]):
             if not self.is_running() or time.monotonic() > deadline:
                 raise EngineNotStarted(f"{' '.join(command[-2:])} does not serve:\n{self._last_words()}")
             await asyncio.sleep(POLL_S)
@@ -164,16 +169,17 @@ class JvmServer:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
 
-    async def _accepts(self) -> bool:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", self.ports[0])
-        except OSError:
-            return False
-        writer.close()
-        return True
-
     def _last_words(self) -> str:
         return self.log.read_text(errors="replace")[-4_000:]
+
+
+async def _accepts(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _tied() -> list[str]:

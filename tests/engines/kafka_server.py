@@ -91,6 +91,11 @@ class KafkaServer(JvmServer):
         self.lock = lock
 
     @property
+    @override
+    def ports_of_clients(self) -> list[int]:
+        return self.ports[:1] if self.lock is None else [self.ports[0], self.ports[2]]
+
+    @property
     def bootstrap(self) -> str:
         """`host:port` of the listener that asks nothing."""
         return f"127.0.0.1:{self.ports[0]}"
