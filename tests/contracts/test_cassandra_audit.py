@@ -15,7 +15,8 @@ from app.adapters.cassandra.audit_queue import SETTLED_US, WaitingRows
 from app.adapters.cassandra.audit_rows import audit_statements, shard_of
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.session import Session, Statement
-from app.adapters.security.crypto import Purpose
+from app.adapters.security.derived_keys import chain_keys_of
+from app.adapters.security.key_versions import ChainKeyRing
 from schemas.audit import AuditEvent, AuditFilter, ChainLink, SealAudit
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, derive_id
@@ -30,7 +31,7 @@ from tests.contracts.cassandra_deaths import dying
 
 pytestmark = pytest.mark.engines
 
-KEY = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
+KEY = chain_keys_of(ROOT_KEY).newest
 
 SEALING_WRITES = 8
 """So many writes seal a few rows of two days: head, links, places (2), outbox, hints (2); then one more."""
@@ -66,12 +67,12 @@ async def write(session: Session, *rows: AuditEvent) -> None:
 
 async def seal(session: Session) -> None:
     """Seal what waits, in a process of its own."""
-    await SealChain(CassandraAuditLog(session, KEY), KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(CassandraAuditLog(session, ChainKeyRing(ROOT_KEY)))(SealAudit(tenant_id=ACME))
 
 
 async def verify(session: Session) -> ChainReport:
     """Walk the chain, in a process of its own; what its head is matters elsewhere."""
-    report = await verify_chain(CassandraAuditLog(session, KEY), ACME, KEY)
+    report = await verify_chain(CassandraAuditLog(session, ChainKeyRing(ROOT_KEY)), ACME)
     return report.model_copy(update={"head": None})
 
 
@@ -113,7 +114,7 @@ async def test_what_a_sealer_left_when_it_died_the_next_one_finishes(session: Se
 
     await seal(session)
 
-    log = CassandraAuditLog(session, KEY)
+    log = CassandraAuditLog(session, ChainKeyRing(ROOT_KEY))
     assert await verify(session) == ChainReport(tenant_id=ACME, rows=7)
     assert await log.unsealed(ACME, 9) == []
     assert await log.unsealed_tenants() == []
@@ -135,7 +136,7 @@ async def test_of_two_processes_that_seal_the_same_rows_one_succeeds(
 ) -> None:
     async with AsyncExitStack() as stack:
         sessions = [await stack.enter_async_context(open_session(contracts_keyspace, KEYSPACE)) for _ in "ab"]
-        logs = [CassandraAuditLog(one, KEY) for one in sessions]
+        logs = [CassandraAuditLog(one, ChainKeyRing(ROOT_KEY)) for one in sessions]
         for n in range(0, 20, 2):
             rows = [numbered(n), numbered(n + 1)]
             await write(session, *rows)
@@ -157,7 +158,7 @@ async def test_rows_that_were_written_again_are_sealed_once(session: Session) ->
     await seal(session)
 
     assert await verify(session) == ChainReport(tenant_id=ACME, rows=4)
-    assert await CassandraAuditLog(session, KEY).unsealed_tenants() == []
+    assert await CassandraAuditLog(session, ChainKeyRing(ROOT_KEY)).unsealed_tenants() == []
 
 
 async def test_a_tenant_that_was_quiet_for_long_is_found_again_when_it_writes(session: Session) -> None:
@@ -208,7 +209,7 @@ CHOSEN = [
 
 async def walk(session: Session, chosen: AuditFilter) -> list[AuditEvent]:
     """The rows of every page in turn."""
-    log = CassandraAuditLog(session, KEY)
+    log = CassandraAuditLog(session, ChainKeyRing(ROOT_KEY))
     met: list[AuditEvent] = []
     before: Position | None = None
     while rows := await log.page(ACME, chosen, limit=200, before=before):

@@ -201,7 +201,7 @@ async def test_a_log_that_cannot_be_read_is_500(front: Front) -> None:
     object.__setattr__(front.ports.stores, "audit_log", FailingLog([]))
     first = Position(NOW, "aud_x")
     scope = {"list": PATH, "tenant": ACME, "filter": AuditFilter(livemode=False).model_dump_json()}
-    cursor = Cursors(front.settings.cursor_key).write(first, scope)
+    cursor = Cursors(front.settings.cursor_keys).write(first, scope)
     response = await front.ask("GET", f"{PATH}?cursor={cursor}")
 
     assert (response.status, response.code) == (500, "STORE_FAILED")

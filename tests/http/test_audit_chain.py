@@ -14,7 +14,7 @@ PATH = "/v1/audit/chain"
 
 async def seal(front: Front, tenant_id: TenantId = ACME) -> None:
     """Seal every row of a tenant."""
-    chain = SealChain(front.stores.audit_log, front.settings.audit_chain_key)
+    chain = SealChain(front.stores.audit_log)
     await chain(SealAudit(tenant_id=tenant_id))
 
 
