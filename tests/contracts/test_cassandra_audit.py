@@ -12,11 +12,12 @@ import pytest
 
 from app.adapters.cassandra.audit_log import CassandraAuditLog
 from app.adapters.cassandra.audit_queue import SETTLED_US, WaitingRows
-from app.adapters.cassandra.audit_rows import audit_statements, shard_of
+from app.adapters.cassandra.audit_rows import SLOT_MS, audit_statements, shard_of
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.security.derived_keys import chain_keys_of
 from app.adapters.security.key_versions import ChainKeyRing
+from app.adapters.shared.columns import to_millis
 from schemas.audit import AuditEvent, AuditFilter, ChainLink, SealAudit
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, derive_id
@@ -172,6 +173,53 @@ async def test_a_tenant_that_was_quiet_for_long_is_found_again_when_it_writes(se
 
     assert await later.tenants() == [ACME]
     assert struck == []
+
+
+def minute(n: int) -> AuditEvent:
+    """A row of a slot of its own."""
+    return numbered(n, created_at=NOW + timedelta(milliseconds=n * SLOT_MS))
+
+
+def slots_of(*rows: AuditEvent) -> list[tuple[int]]:
+    """The slots in which the rows wait."""
+    return [(to_millis(row.created_at) // SLOT_MS,) for row in rows]
+
+
+async def test_slots_before_the_first_in_use_are_struck_off_and_nothing_else(session: Session) -> None:
+    rows = [minute(n) for n in range(4)]
+    await write(session, *rows)
+    await seal(session)
+    await write(session, numbered(7, created_at=rows[2].created_at))
+    later = WaitingRows(session, lambda: time.time() + 2 * SETTLED_US / 1_000_000)
+    soon = WaitingRows(session)
+
+    assert await soon.tenants() == [ACME]
+    before = await session.execute(_SLOTS, (shard_of(ACME), ACME))
+    assert await later.tenants() == [ACME]
+    after = await session.execute(_SLOTS, (shard_of(ACME), ACME))
+    await write(session, minute(0))  # a commit that is replayed
+
+    assert [tuple(row) for row in before] == slots_of(*rows)
+    assert [tuple(row) for row in after] == slots_of(*rows[2:])
+    listed = await session.execute(_SLOTS, (shard_of(ACME), ACME))
+    assert [tuple(row) for row in listed] == slots_of(rows[0], *rows[2:])
+
+
+async def test_rows_that_wait_in_the_longer_slots_of_before_are_sealed_first(session: Session) -> None:
+    late, early = numbered(2), numbered(0)
+    await write(session, late)
+    slot = to_millis(early.created_at) // SLOT_MS
+    writes = audit_statements(Change(ACME, (), (early,)))
+    await session.batch([
+        (statement, [slot // 10 if value == slot else value for value in values])
+        for statement, values in writes
+    ])  # fmt: skip
+
+    await seal(session)
+
+    log = CassandraAuditLog(session, ChainKeyRing(ROOT_KEY))
+    assert [one.event for one in await log.walk(ACME, 0, 9)] == [early, late]
+    assert await log.unsealed(ACME, 9) == []
 
 
 def there() -> list[AuditEvent]:
