@@ -14,8 +14,7 @@ from app.composition.transactions import TransactionAgents
 from app.composition.webhooks import Delivering
 from schemas.dispositions import CreateDisposition, DispositionCreated, EndDisposition, ScreeningCommand
 from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
-from schemas.privacy import EraseSubject, RetentionCommand
-from schemas.retention import RedactVerification
+from schemas.privacy import EraseSubject, RedactVerification, RetentionCommand
 from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification

@@ -5,10 +5,9 @@ import unicodedata
 from typing import Final
 
 from schemas.enums import DecisionOutcome
-from schemas.policies import RuleMode
+from schemas.policies import PolicyFault, RuleMode
 from schemas.policy_documents import Rule, Then
 from schemas.policy_fields import FIELDS
-from schemas.policy_problems import PolicyFault
 from schemas.reasons import ReasonCode
 from schemas.transactions import TransactionType
 from streams.policies.placeholders import PLACEHOLDER

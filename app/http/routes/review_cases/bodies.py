@@ -4,13 +4,12 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.ids import UserId
 from schemas.lists import Word
 from schemas.name_screenings import ListName
 from schemas.reasons import ReasonCode
 from schemas.reviews import CaseOutcome
-from schemas.texts import TextForm
 from schemas.transactions import Moment
 
 
