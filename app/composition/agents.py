@@ -35,7 +35,7 @@ from streams.name_screenings.handler import ScreenNamesOnce
 from streams.name_screenings.monitoring import Rescreen
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
-from streams.policies.list_names import KnownListNames
+from streams.policies.in_use import KnownListNames
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent

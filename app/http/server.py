@@ -64,7 +64,7 @@ from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
-from streams.policies.list_names import KnownListNames
+from streams.policies.in_use import KnownListNames
 from streams.retention.erasure_requests import ErasureRequests
 from streams.transactions.reinstating import Reinstate
 

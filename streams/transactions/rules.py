@@ -26,7 +26,7 @@ from schemas.transaction_decisions import (
 )
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass
 from streams.policies.compiling import CompiledPolicy, ValueLists
-from streams.policies.rule_digests import rule_sha256
+from streams.policies.printing import rule_sha256
 from streams.transactions.scenarios import OUTCOME_OF
 from streams.verification.sandbox import Scenario
 
