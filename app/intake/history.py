@@ -33,7 +33,7 @@ from streams.privacy.sealing import seal_subject_id
 from streams.transactions.importing import history_label
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import import_id
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.wallets import address_of
 
 OLDEST: Final = timedelta(days=400)

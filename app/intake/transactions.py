@@ -19,7 +19,7 @@ from streams.privacy.errors import refusing_erased
 from streams.privacy.sealing import seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import request_label, transaction_id
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.wallets import address_of
 
 OLDEST: Final = timedelta(hours=24)

@@ -26,7 +26,7 @@ from streams.transactions.features import values
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.opening import FirstDecision
 from streams.transactions.row import VelocityEvent, VelocityRow
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.velocity import REBUILT_FROM, event_of
 from streams.verification.records import Index, by_mode, by_subject
 
