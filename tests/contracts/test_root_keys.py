@@ -58,7 +58,7 @@ from streams.audit.rules import chain_key, link
 from streams.ports.errors import Erased
 from streams.ports.records import Change
 from streams.ports.stores import Stores
-from streams.webhooks.secrets import seal_secret
+from streams.webhooks.signing import seal_secret
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
 from tests.contracts.cassandra_adapter import KEYSPACE
 from tests.contracts.fixtures import CASSANDRA
