@@ -38,7 +38,6 @@ from tests.journeys.service import Service, running_service, small_request, veri
 from tests.webhook_receiver import open_receiver
 
 ROOT: Final = RootKey(bytes(range(32)))
-CHAIN_KEY: Final = bytes(32)
 EMAIL_CANARY: Final = "canary.mail"
 NAME_CANARY: Final = "Canaryname"
 IP_CANARY: Final = "203.0.113.77"
@@ -166,9 +165,9 @@ async def test_addresses_of_audit_rows_are_sealed_and_the_chain_holds(
 ) -> None:
     for number in range(3):
         await stores.journal.commit(act(ACME, row_of(number, None if number == 1 else IP_CANARY)))
-    await SealChain(stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
 
-    report = await verify_chain(stores.audit_log, ACME, CHAIN_KEY)
+    report = await verify_chain(stores.audit_log, ACME)
     rows = await stores.audit_log.page(ACME, AuditFilter(), limit=5)
 
     assert report.ok
@@ -182,7 +181,7 @@ async def test_s57_an_exchanged_address_breaks_the_chain(
 ) -> None:
     for number in range(2):
         await stores.journal.commit(act(ACME, row_of(number, f"192.0.2.{number}")))
-    await SealChain(stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
     first, second = shelves.audit[ACME].values()
     other = {
         "another row's": second.context["ip"],
@@ -191,7 +190,7 @@ async def test_s57_an_exchanged_address_breaks_the_chain(
     }[place]
     shelves.audit[ACME][first.event_id] = first.model_copy(update={"context": {**first.context, "ip": other}})
 
-    assert not (await verify_chain(stores.audit_log, ACME, CHAIN_KEY)).ok
+    assert not (await verify_chain(stores.audit_log, ACME)).ok
 
 
 async def test_s56_no_command_carries_a_subject_id_in_the_clear() -> None:

@@ -26,7 +26,7 @@ from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EventId, TenantId
 from streams.audit.rules import canonical
-from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.audit import AuditLog, ChainKeys, SealedRow
 from streams.ports.errors import Damaged
 from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
 from streams.ports.stores import Stores
@@ -299,6 +299,10 @@ class OpeningAuditLog(AuditLog):
     async def unsealed(self, tenant_id: TenantId, limit: int) -> Sequence[AuditEvent]:
         rows = await self.inner.unsealed(tenant_id, limit)
         return [self._at_rest.open_row(tenant_id, row) for row in rows]
+
+    @override
+    async def keys(self) -> ChainKeys:
+        return await self.inner.keys()
 
     @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
