@@ -29,6 +29,9 @@ addEventListener("load", () => (document.adoptedStyleSheets = []), { once: true 
 ONE_AT_A_TIME: Final = "429 (Too Many Requests)"
 """A picture chosen while the last one is still being judged is sent again by itself (P10)."""
 
+OF_COLOURS: Final = ("color-contrast", "link-in-text-block")
+"""The rules whose result can differ in the dark: only colours do, which `test_states` holds."""
+
 RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 
@@ -107,11 +110,12 @@ class Shown:
         chooser = self.page.locator('section:not([hidden]) [data-slot="file"]')
         await chooser.set_input_files({"name": name, "mimeType": "image/jpeg", "buffer": picture})
 
-    async def violations(self) -> list[str]:
+    async def violations(self, run_only: tuple[str, tuple[str, ...]] = ("tag", RULES)) -> list[str]:
         """Return what axe-core finds wrong; it is evaluated beside the page, not by it."""
         if not await self.page.evaluate("typeof axe !== 'undefined'"):
             await self.page.evaluate(AXE_FILE_PATH.read_text(encoding="utf-8"))
-        options: dict[str, Any] = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
+        kind, names = run_only
+        options: dict[str, Any] = {"runOnly": {"type": kind, "values": names}, "resultTypes": ["violations"]}
         found = await self.page.evaluate("options => axe.run(options)", options)
         return [
             f"{one['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
@@ -137,7 +141,8 @@ class Shown:
                 await self.page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
                 await self.page.evaluate(DRAWN)
                 place = f"{state} {width} {scheme}"
-                wrong += [f"{place}: {one}" for one in await self.violations()]
+                rules = ("tag", RULES) if scheme == "light" else ("rule", OF_COLOURS)
+                wrong += [f"{place}: {one}" for one in await self.violations(rules)]
                 if await self.scrolls_sideways():
                     wrong.append(f"{place}: scrolls sideways")
                 await self.picture(f"{state}-{width}-{scheme}")

@@ -65,6 +65,15 @@ def judged() -> set[str]:
     return {name for source in sources for name in re.findall(r'judge\("([\w-]+)"', source)}
 
 
+def test_only_colours_differ_in_the_dark() -> None:
+    styles = [one.read_text(encoding="utf-8") for one in (WEB / "assets").iterdir() if one.name.endswith(".css")]
+    dark = re.findall(r"@media \(prefers-color-scheme: dark\) \{(.*?\}\s*)\}", "".join(styles), re.DOTALL)
+    set_there = [one.strip() for part in dark for one in re.split(r"[;{}]", part.partition("{")[2])]
+
+    assert len(dark) == "".join(styles).count("prefers-color-scheme") == 2
+    assert [one for one in set_there if one and not one.startswith("--")] == []
+
+
 def test_every_screen_of_the_capture_page_is_judged() -> None:
     screens = re.findall(r'data-screen="([\w-]+)"', (WEB / "templates" / "verify.html").read_text())
 
