@@ -120,7 +120,7 @@ COUNT_WRITTEN: Final = """() => {
     count.observe(one, { childList: true, characterData: true, subtree: true });
   }
 }"""
-"""Counts what is written anew around the screens: a screen reader hears all of it, and not the next headline."""
+"""Counts what is written anew: a screen reader hears all of it, and not the next headline."""
 
 
 NO_STORAGE: Final = """Object.defineProperty(window, "sessionStorage", {

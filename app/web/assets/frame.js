@@ -109,7 +109,7 @@ let saying = 0;
 export function sayWhere() {
   clearTimeout(saying);
   saying = setTimeout(() => {
-    const said = all(`[data-screen="${shown.screen}"] :is(h1:not(:has([role=status])), [data-said]:not([hidden]))`);
+    const said = all(`[data-screen="${shown.screen}"] :is(h1:not([aria-live]), [data-said]:not([hidden]))`);
     slot("where").textContent = [slot("progress"), ...said].map((each) => each.textContent?.replace(/\.$/, "")).join(". ");
     saying = setTimeout(() => (slot("where").textContent = ""), SPOKEN_MS); // it is for the ear, not for who reads on
   }, SETTLED_MS);
