@@ -1,6 +1,6 @@
-"""Walks as a stranger with a phone and as a colleague at a desk, who have only the words on the pages.
+"""Walks as a first visitor with a phone and as a colleague at a desk, who have only the words on the pages.
 
-`python -m tests.browser.strangers_walk`; it needs Chromium and some minutes, and is no part of the suite. It
+`python -m tests.browser.walkthrough`; it needs Chromium and some minutes, and is no part of the suite. It
 starts at what `veristream demo` prints: the link of a test session, and the sign-in of a member.
 """
 
@@ -27,7 +27,7 @@ LINK: Final = re.compile(r"^(\S+/verify#\S+)", re.MULTILINE)
 SIGN_IN: Final = re.compile(r"^(\S+/console/sign-in\S*)", re.MULTILINE)
 MEMBER: Final = re.compile(r"(lead@demo-bank\.example)\W+(\S+)\W+(\w+)")
 NUMBER_END: Final = "02C3"
-"""What stands at the end of the number on the document in the stranger's hand."""
+"""What stands at the end of the number on the document in the visitor's hand."""
 
 
 def say(line: str) -> None:
@@ -52,7 +52,7 @@ async def presses(page: Page, name: str) -> None:
 
 async def verify(browser: Browser, scene: Path, phone: dict[str, object], link: str) -> str:
     """Be verified by the link; return the last headline."""
-    say("the stranger opens the link on a phone")
+    say("the visitor opens the link on a phone")
     context = await browser.new_context(**phone, permissions=["camera"])  # type: ignore[arg-type]  # a device
     page = await context.new_page()
     camera = Camera(browser, scene)
@@ -144,7 +144,7 @@ async def walk(playwright: Playwright, folder: Path, printed: str) -> bool:
     )
     verified = await verify(browser, scene, playwright.devices[PHONE], *found(LINK, printed))
     concluded = await conclude(browser, *found(SIGN_IN, printed), *found(MEMBER, printed))
-    say(f"the stranger: {verified}; the colleague: {concluded}")
+    say(f"the visitor: {verified}; the colleague: {concluded}")
     await browser.close()
     return verified.startswith("Thank you") and concluded.startswith("Concluded")
 
