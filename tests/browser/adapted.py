@@ -41,6 +41,11 @@ _CUT: Final = """() => {
 }"""
 """Returns the texts that stick out of what clips them, or out of their own control."""
 
+_UNREAD: Final = """() => [...document.querySelectorAll(".qr")]
+  .filter(one => one.checkVisibility() && getComputedStyle(one).backgroundColor !== "rgb(255, 255, 255)")
+  .map(() => "a QR code does not stand on white")"""
+"""Its modules are black in any colours, and what is behind them is not theirs."""
+
 _MOVING: Final = """() => document.getAnimations()
   .filter(one => Number(one.effect.getComputedTiming().duration) > 100 && one.playState === "running")
   .map(one => `${one.animationName ?? one.transitionProperty} moves`)"""
@@ -74,7 +79,8 @@ async def judge_adapted(shown: Shown, state: str) -> list[str]:
         await page.emulate_media(**{"forced_colors": "none", "color_scheme": "light", **one.media})
         await page.evaluate(_SPACING if one.spaced else _NORMAL)
         await page.evaluate(DRAWN)
-        wrong += [f"{state} {one.name}: {cut}" for cut in await page.evaluate(_CUT)]
+        found = await page.evaluate(_CUT) + await page.evaluate(_UNREAD)
+        wrong += [f"{state} {one.name}: {what}" for what in found]
         if await shown.scrolls_sideways():
             wrong.append(f"{state} {one.name}: scrolls sideways")
         await shown.picture(f"{state}-{one.name}")

@@ -5,8 +5,10 @@ for `firefox` its Firefox, one that asks for `webkit` its WebKitGTK. Without the
 and the end of the run says so in capitals.
 """
 
+import os
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
@@ -51,6 +53,19 @@ def find_chromium() -> str | None:
     return CHROMIUM.find()
 
 
+def screenshots() -> Path:
+    """Return the folder screenshots go to."""
+    return Path(os.environ.get("SCREENSHOTS_DIR", "build/screenshots"))
+
+
+def write_index(folder: Path) -> None:
+    """Write the page on which the screenshots of a folder are looked at."""
+    picture = '<p><a href="{0}"><img src="{0}" alt="" loading="lazy" width="240"> {1}</a>'
+    figures = [picture.format(one.name, one.stem) for one in sorted(folder.glob("*.jpeg"))]
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Screenshots</title>'
+    (folder / "index.html").write_text("\n".join([head, *figures]), encoding="utf-8")
+
+
 def leave_out(config: pytest.Config, engine: Engine, why: str) -> NoReturn:
     """End a test whose engine is installed and does not begin; the end of the run says so too.
 
@@ -78,10 +93,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand on what was left out when this is one of several processes of a run."""
+    """Hand on what was left out when this is one of several processes of a run, else list the screenshots."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["without_browser"] = session.config.stash[LEFT_OUT]
+    elif screenshots().is_dir():
+        write_index(screenshots())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -66,6 +66,22 @@ NO_CAMERA: Final = {
 }
 """Why a browser gives no camera, and what is said of it."""
 
+NOTE_STREAMS: Final = """
+window.asked = [], window.given = [];
+const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = async wanted => {
+  asked.push({ ...wanted.video, audio: wanted.audio });
+  const stream = await ask(wanted);
+  given.push(...stream.getTracks());
+  return stream;
+};
+"""
+"""Notes every camera and microphone that is asked for, and what was given."""
+
+CAMERA: Final = {"width": {"ideal": 1920}, "height": {"ideal": 1080}, "audio": False}
+SIDES: Final = ("environment", "user")
+"""The back camera for the document, the front one for the face."""
+
 REFUSE: Final = """name => {
   const give = (what, value) => Object.defineProperty(navigator, what, { value, configurable: true });
   if (name === "no camera for pages") return give("mediaDevices", undefined);
@@ -95,6 +111,16 @@ LOST: Final = (
     Lost(200, "application/json", '{"accepted": tr'),
 )
 """What becomes of a picture on its way, one after the other."""
+
+
+COUNT_WRITTEN: Final = """() => {
+  window.written = 0;
+  const count = new MutationObserver(records => (window.written += records.length));
+  for (const one of document.querySelectorAll(".top, .foot, [data-screen=consent]")) {
+    count.observe(one, { childList: true, characterData: true, subtree: true });
+  }
+}"""
+"""Counts what is written anew: a screen reader hears all of it, and not the next headline."""
 
 
 NO_STORAGE: Final = """Object.defineProperty(window, "sessionStorage", {
@@ -172,7 +198,11 @@ async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
     camera: Camera, shown: Show, open_session: Open
 ) -> None:
     write_scene(camera.scene, black())  # of which no picture is taken by itself
-    page = await shown((await open_session("sim:approved@face"))["url"])
+    page = await shown("about:blank")
+    await page.page.add_init_script(NOTE_STREAMS)
+    await page.page.goto((await open_session("sim:approved@face"))["url"])
+    await page.on_screen("consent")
+    before = await page.page.evaluate("asked.length")
     await page.press("agree")
     await page.upload(document())
     await page.press("use")
@@ -194,6 +224,9 @@ async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
     await page.on_screen("result")
 
     assert (attributes, wrong) == (["", "", ""], [])
+    assert before == 0
+    assert await page.page.evaluate("asked") == [{**CAMERA, "facingMode": {"ideal": side}} for side in SIDES]
+    assert await page.page.evaluate("given.map(one => one.readyState)") == ["ended"] * len(SIDES)
     assert shutter is not None
     assert guide is not None
     assert shutter["y"] + shutter["height"] <= 568
@@ -203,17 +236,23 @@ async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
 async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, service: Service) -> None:
     opened = await open_session("sim:review:FACE_MATCH_UNCERTAIN@upload")
     page = await shown(opened["url"], allowed=False)
+    await page.on_screen("consent")
+    await page.page.evaluate(COUNT_WRITTEN)
     await page.press("agree")
     await page.on_screen("blocked")
+    assert await page.page.evaluate("written") == 0
     wrong = await page.judge("blocked")
     wrong += await judge_adapted(page, "blocked")
     await page.page.reload()
+    await page.on_screen("blocked")
+    await page.page.goto("about:blank")
+    await page.page.go_back()
     await page.on_screen("blocked")
     for name, words in NO_CAMERA.items():
         await page.page.evaluate(REFUSE, name)
         await page.press("camera")
         await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text(words)
-    note = page.page.locator('[data-slot="camera-note"]')
+    note = page.page.locator('[data-slot="note"]:visible')
     for picture, words in UNUSABLE:
         await page.upload(picture)
         await expect(note).to_contain_text(words)

@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Error, Route, expect
 
 from app.web.texts import CODES, languages
+from streams.sessions.notices import LOCALE as NOTICE_LOCALE
 from tests.browser.conftest import Open, Show
 from tests.browser.test_capture_journeys import document
 from tests.journeys.service import Service
@@ -53,6 +54,8 @@ async def test_a_language_fits_and_is_said_to_be_it(shown: Show, open_session: O
 
     await page.on_screen("consent")
     await expect(page.page.locator('[data-screen="consent"] h1')).to_have_text(texts["consent.title"])
+    await expect(page.page.locator('[data-slot="notice"]')).to_have_attribute("lang", NOTICE_LOCALE)
+    assert await page.page.locator(".foreign").is_visible() == (code != NOTICE_LOCALE)
     await page.picture(f"consent-{code}")
     await check()
     await page.press("agree")

@@ -5,6 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from tests.browser.fixtures import write_index
+
 HERE: Final = Path(__file__).parent
 WEB: Final = files("app.web")
 
@@ -63,6 +65,27 @@ def judged() -> set[str]:
     """The states that a test has judged, light and dark, narrow and wide."""
     sources = [path.read_text(encoding="utf-8") for path in HERE.glob("test_*.py")]
     return {name for source in sources for name in re.findall(r'judge\("([\w-]+)"', source)}
+
+
+def test_the_screenshots_have_an_index(tmp_path: Path) -> None:
+    for name in ("consent-320-dark", "case-1280-light"):
+        (tmp_path / f"{name}.jpeg").touch()
+
+    write_index(tmp_path)
+
+    listed = re.findall(r'<a href="([^"]+)">', (tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert listed == ["case-1280-light.jpeg", "consent-320-dark.jpeg"]
+
+
+def test_only_colours_differ_in_the_dark() -> None:
+    styles = [
+        one.read_text(encoding="utf-8") for one in (WEB / "assets").iterdir() if one.name.endswith(".css")
+    ]
+    dark = re.findall(r"@media \(prefers-color-scheme: dark\) \{(.*?\}\s*)\}", "".join(styles), re.DOTALL)
+    set_there = [one.strip() for part in dark for one in re.split(r"[;{}]", part.partition("{")[2])]
+
+    assert len(dark) == "".join(styles).count("prefers-color-scheme") == 2
+    assert [one for one in set_there if one and not one.startswith("--")] == []
 
 
 def test_every_screen_of_the_capture_page_is_judged() -> None:

@@ -25,6 +25,9 @@ from tests.browser.shown import RULES
 WAIT_S: Final = 60
 """A bound for what hangs in a page; on a busy machine a step may take long."""
 
+SHOWN_S: Final = 180
+"""A bound for what a page is waited for, call after call; its camera is drawn by the processor."""
+
 ANSWER_S: Final = 90
 """Within it the driver answers a call, if only that the page took too long; else it answers no more."""
 
@@ -69,13 +72,13 @@ class WebKit:
 
     def until_true(self, script: str) -> None:
         """Run a script until it returns true."""
-        WebDriverWait(self.driver, WAIT_S, 0.2).until(
+        WebDriverWait(self.driver, SHOWN_S, 0.2).until(
             lambda driver: driver.execute_script(script), "the script returns false"
         )
 
     def until(self, selector: str, text: str = "") -> None:
         """Wait until an element of a selector is shown, and says something."""
-        WebDriverWait(self.driver, WAIT_S, 0.2).until(
+        WebDriverWait(self.driver, SHOWN_S, 0.2).until(
             lambda driver: driver.execute_script(_SHOWN, selector, text), f"{selector} {text} is not shown"
         )
 

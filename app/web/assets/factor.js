@@ -5,18 +5,22 @@ import { sending, slot, tell } from "./forms.js";
 
 const onward = document.body.dataset.onward ?? "/console";
 const MFA = "/v1/control/mfa";
+/** A screen reader is silent where the focus leaves at once what has just gone. */
+const GONE_MS = 300;
 
 /** @param {string} name @returns {HTMLFormElement | null} */
 const form = (name) => document.querySelector(`[data-form="${name}"]`);
 
-/** Show one part of the page and its headline. @param {string} name */
+/** Show one part of the page; the focus follows it, unless it is there. @param {string} name */
 function show(name) {
   for (const part of document.querySelectorAll("[data-part]")) {
     if (part instanceof HTMLElement) part.hidden = part.dataset.part !== name;
   }
   const part = document.querySelector(`[data-part="${name}"]`);
   const first = part?.querySelector("input:not([type=checkbox])") ?? part?.querySelector("h1");
-  if (first instanceof HTMLElement) first.focus();
+  setTimeout(() => {
+    if (first instanceof HTMLElement && !part?.contains(document.activeElement)) first.focus();
+  }, GONE_MS);
 }
 
 for (const button of document.querySelectorAll("[data-show]")) {

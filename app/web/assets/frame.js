@@ -3,6 +3,7 @@
 /** @typedef {Record<string, string>} Values */
 
 const TOKEN = "veristream.token";
+const [SETTLED_MS, SPOKEN_MS] = [300, 5000];
 
 /** @type {Record<string, string>} */
 let texts = {};
@@ -89,18 +90,6 @@ export const action = (name) => /** @type {HTMLButtonElement} */ (one(`[data-act
 /** Which screen is shown, and the step it is part of. */
 export const shown = { screen: "start", step: "CONSENT" };
 
-/** Draw an icon. @param {string} name */
-export function icon(name) {
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(space, "use");
-  use.setAttribute("href", `#i-${name}`);
-  svg.append(use);
-  return svg;
-}
-
 /** Show one screen, and let those who listen hear its headline. @param {string} screen @param {string} [step] */
 export function show(screen, step = shown.step) {
   const changed = shown.screen !== screen;
@@ -111,6 +100,19 @@ export function show(screen, step = shown.step) {
   scrollTo(0, 0);
   headline.tabIndex = -1;
   headline.focus({ preventScroll: true });
+  sayWhere();
+}
+
+let saying = 0;
+
+/** Say step, headline and notes once the screen stays: some readers are silent where the focus leaves what has gone. */
+export function sayWhere() {
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    const said = all(`[data-screen="${shown.screen}"] :is(h1:not([aria-live]), [data-said]:not([hidden]))`);
+    slot("where").textContent = [slot("progress"), ...said].map((each) => each.textContent?.replace(/\.$/, "")).join(". ");
+    saying = setTimeout(() => (slot("where").textContent = ""), SPOKEN_MS); // it is for the ear, not for who reads on
+  }, SETTLED_MS);
 }
 
 /** Give the document the headline of its screen as title. */
@@ -142,11 +144,7 @@ export function network(why) {
 
 /** Name the tenant, and lead back to it. @param {View} view */
 export function introduce(view) {
-  const name = view.tenant.name;
-  standing["tenant"] = name;
-  slot("tenant").textContent = name;
-  slot("initial").textContent = [...name][0] ?? "";
-  say(slot("foot"), "foot");
+  if (standing["tenant"] !== view.tenant.name) name(view.tenant.name);
   for (const link of /** @type {HTMLAnchorElement[]} */ (slots("return"))) {
     link.hidden = view.return_url === null;
     if (view.return_url !== null) link.href = returning(view.return_url, view.session_id);
@@ -154,6 +152,14 @@ export function introduce(view) {
   for (const item of all("[data-needs]")) {
     item.hidden = !view.steps.some((step) => step.step === item.dataset["needs"]);
   }
+}
+
+/** Say the tenant's name wherever it stands; once, for a screen reader hears every text that is written anew. @param {string} tenant */
+function name(tenant) {
+  standing["tenant"] = tenant;
+  slot("tenant").textContent = tenant;
+  slot("initial").textContent = [...tenant][0] ?? "";
+  say(slot("foot"), "foot");
   fill();
 }
 

@@ -111,12 +111,17 @@ function update(fresh) {
   }
 }
 
+/** Say how many there are; the same is not written anew, for a screen reader would speak it each time. @param {string} words */
+function count(words) {
+  if (slot("count").textContent !== words) slot("count").textContent = words;
+}
+
 async function refresh() {
   if (document.hidden || Date.now() - acted > RESTS_AFTER_MS) return;
   const page = await look();
   const fresh = page?.querySelector('[data-slot="cases"]');
-  if (!page || !fresh) return void (slot("count").textContent = say("script.queue_failed"));
-  slot("count").textContent = page.querySelector('[data-slot="count"]')?.textContent ?? "";
+  if (!page || !fresh) return count(say("script.queue_failed"));
+  count(page.querySelector('[data-slot="count"]')?.textContent ?? "");
   const views = page.querySelectorAll('[data-slot="views"] strong');
   document.querySelectorAll('[data-slot="views"] strong').forEach((one, at) => (one.textContent = views[at]?.textContent ?? ""));
   const copy = document.importNode(fresh, true);

@@ -10,9 +10,17 @@ let number;
 
 /** Ask for the last four characters. @param {Session} session */
 export function askNumber(session) {
+  const input = /** @type {HTMLInputElement} */ (one("#last4"));
+  const wrong = one("#number-wrong");
+  /** Take the alert away, so that it is spoken when it comes again. */
+  const clear = () => {
+    wrong.hidden = true;
+    wrong.textContent = "";
+    delete wrong.dataset.text;
+  };
+  input.oninput = clear;
   slot("number-form").onsubmit = (event) => {
     event.preventDefault();
-    const input = /** @type {HTMLInputElement} */ (one("#last4"));
     const good = /^[A-Za-z0-9]{4}$/.test(input.value.trim());
     input.setAttribute("aria-invalid", String(!good));
     if (good) {
@@ -20,7 +28,9 @@ export function askNumber(session) {
       session.taken("NUMBER");
       return;
     }
-    say(one("#number-wrong"), "number.wrong");
+    clear();
+    say(wrong, "number.wrong");
+    wrong.hidden = false;
     input.focus();
   };
   show("number");

@@ -2,7 +2,7 @@
 
 import { Refusal } from "./api.js";
 import { Blocked, Camera } from "./camera.js";
-import { action, say, show, shown, slot, slots } from "./frame.js";
+import { action, say, sayWhere, show, shown, slot, slots } from "./frame.js";
 import { Unusable, open, shrink } from "./picture.js";
 import { offer, offerKinds, verdict } from "./verdict.js";
 
@@ -44,7 +44,7 @@ export class Taking {
     offerKinds(this.session.view().documents, what === "document");
     const again = this.session.view().retry_reasons[0];
     if (again) this.#note("retry.lead", { reason: again.message });
-    else slot("camera-note").hidden = true;
+    else for (const note of slots("note")) note.hidden = true;
     show("camera");
     await this.start();
   }
@@ -155,17 +155,19 @@ export class Taking {
     }
   }
 
-  /** Back to the step with the rule in words. @param {string} key */
+  /** Back to the step with the rule in words; where there was no camera it is not tried again. @param {string} key */
   async #refused(key) {
-    await this.begin(this.what);
+    if (shown.screen !== "blocked") await this.begin(this.what);
     this.#note(key);
   }
 
-  /** @param {string} key @param {Record<string, string>} [values] */
+  /** Say it beside the camera, and where there is none. @param {string} key @param {Record<string, string>} [values] */
   #note(key, values) {
-    const note = slot("camera-note");
-    say(note, key, values);
-    note.hidden = false;
+    for (const note of slots("note")) {
+      say(note, key, values);
+      note.hidden = false;
+    }
+    sayWhere();
   }
 
   /** @param {string} key */

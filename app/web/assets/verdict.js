@@ -1,6 +1,6 @@
 /** What the server found on a picture, what the person may do with it, and which document it shows. */
 
-import { action, actions, hasText, icon, one, say, slot } from "./frame.js";
+import { action, actions, hasText, one, say, slot } from "./frame.js";
 
 /** Show what was found. @param {import("./api.js").Seen} seen */
 export function verdict(seen) {
@@ -30,6 +30,18 @@ export function offer(state) {
   const again = action("again");
   again.className = `button wide ${state === "bad" ? "main" : "side"}`;
   if (state !== "sending") (state === "bad" ? again : (use ?? again)).focus();
+}
+
+/** Draw an icon. @param {string} name */
+function icon(name) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(space, "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
 }
 
 /**
