@@ -1,4 +1,4 @@
-"""The last module that the fork server of `tests/prefork.py` imports; it leaves little to do to who is forked.
+"""The last module the fork server of `tests/prefork.py` imports: it leaves those who are forked less to do.
 
 What was imported is never garbage: a process that collects garbage, as each role does at its start, would
 look through several hundred thousand objects, and copy every page they lie on. And `inspect` finds the file
