@@ -74,7 +74,7 @@ class RememberingReader(RapidTextReader):
 
 
 def _digest(picture: Picture) -> bytes:
-    return hashlib.sha256(picture.pixels).digest() + repr(picture.pixels.shape).encode()
+    return hashlib.sha256(picture.pixels.tobytes()).digest() + repr(picture.pixels.shape).encode()
 
 
 @pytest.fixture(scope="module")
