@@ -4,6 +4,7 @@ One connection serves all tests: to connect costs more than most of them.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, Final
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.keyspace import migrate
 from app.adapters.cassandra.schema import TABLES
-from app.adapters.cassandra.session import IN_FLIGHT, Session
+from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
 from app.adapters.cassandra.stores import build_stores
 from schemas.ids import EvidenceId
 from tests.builders import ACME
@@ -61,14 +62,14 @@ WRITES: Final = (
 
 
 @dataclass
-class Kept:
+class SharedConnection:
     """The run's connection to the keyspace, and what was written when its tables were emptied last."""
 
     session: Session
     written: dict[str, int] = field(default_factory=dict)
 
 
-_KEPT: Final[dict[str, Kept]] = {}
+_CONNECTIONS: Final[dict[str, SharedConnection]] = {}
 """By address."""
 
 
@@ -80,39 +81,47 @@ async def open_keyspace(server: CassandraServer) -> AsyncIterator[Address]:
         await session.define(LASTS_A_TEST)
     await migrate(address, KEYSPACE, {DATACENTER: 1})
     async with open_session(address, KEYSPACE) as session:
-        _KEPT[str(address)] = Kept(session)
+        _CONNECTIONS[str(address)] = SharedConnection(session)
         yield address
-        del _KEPT[str(address)]
+        del _CONNECTIONS[str(address)]
 
 
 def session_of(address: Address) -> Session:
     """Return a session of its own over the run's connection and what was prepared on it."""
-    kept = _KEPT[str(address)].session
+    shared = _CONNECTIONS[str(address)].session
     turns = asyncio.Semaphore(IN_FLIGHT)
-    return Session(kept.cluster, kept.driver, asyncio.get_running_loop(), turns, kept._ready)
+    return Session(shared.cluster, shared.driver, asyncio.get_running_loop(), turns, shared._ready)
 
 
 @asynccontextmanager
 async def open_cassandra(address: Address, folder: Path) -> AsyncIterator[Opened]:
     """The stores of many nodes, with nothing in them; the folder keeps the evidence."""
-    await asyncio.to_thread(_empty, _KEPT[str(address)])
+    await asyncio.to_thread(_empty, _CONNECTIONS[str(address)])
     stores = build_stores(session_of(address), folder, ROOT_KEY, durable=False, settle_s=SETTLE_S)
     yield Opened(stores, BlobBreaker(folder))
 
 
-def _empty(kept: Kept) -> None:
+def _empty(shared: SharedConnection) -> None:
     """Empty the tables that were written to since; deleted rows must not shadow the next test's either."""
-    driver = kept.session.driver
+    driver = shared.session.driver
     written = _writes(driver)
     emptied = [
         driver.execute_async(f"TRUNCATE {name}", timeout=EMPTY_S)
         for name in TABLES
-        if name != "settings" and written[name] != kept.written.get(name)
+        if name != "settings" and written[name] != shared.written.get(name)
     ]
     for answer in emptied:
         answer.result()
-    kept.written = written
+    shared.written = written
 
 
 def _writes(driver: Any) -> dict[str, int]:
-    return dict(driver.execute(WRITES, (KEYSPACE,)))
+    """Ask as soon as the driver is connected again: Cassandra may have stood still since the last test."""
+    until = time.monotonic() + EMPTY_S
+    while True:
+        try:
+            return dict(driver.execute(WRITES, (KEYSPACE,)))
+        except AWAY:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)

@@ -115,12 +115,12 @@ class KafkaServer(JvmServer):
         jars = await asyncio.to_thread(resolve, KAFKA_JARS)
         (self.folder / "log4j2.properties").write_text(LOG4J)
         (self.folder / "server.properties").write_text(self._properties())
-        if not self._kept.exists():
+        if not self._log_dir.exists():
             await asyncio.to_thread(self._prepare, jars)
         return self._java(jars, *HEAP, "kafka.Kafka", str(self.folder / "server.properties"))
 
     @property
-    def _kept(self) -> Path:
+    def _log_dir(self) -> Path:
         return self.folder / "kept"
 
     def _java(self, jars: Path, *arguments: str) -> list[str]:
@@ -135,10 +135,10 @@ class KafkaServer(JvmServer):
 
         def format_first(folder: Path) -> None:
             self._format(jars)
-            shutil.move(self._kept, folder)  # a cache may lie on another disk
+            shutil.move(self._log_dir, folder)  # a cache may lie on another disk
 
         shutil.copytree(
-            made_once(jars.with_name(f"{jars.name}-formatted-{CLUSTER_ID}"), format_first), self._kept
+            made_once(jars.with_name(f"{jars.name}-formatted-{CLUSTER_ID}"), format_first), self._log_dir
         )
 
     def _format(self, jars: Path) -> None:
@@ -171,7 +171,7 @@ class KafkaServer(JvmServer):
             "listener.security.protocol.map": ",".join(protocols),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "OPEN",
-            "log.dirs": self._kept,
+            "log.dirs": self._log_dir,
             **ALONE, **SMALL, **BRISK, **_locked(self.lock),
         }  # fmt: skip
         return "".join(f"{name}={setting}\n" for name, setting in settings.items())
