@@ -191,7 +191,7 @@ def _sessions(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _audit(app: faust.App, around: AgentDependencies) -> None:
-    seal = SealChain(around.stores.audit_log, around.keys.derive(Purpose.AUDIT_CHAIN))
+    seal = SealChain(around.stores.audit_log)
     audit_agent.register(app, around.guard, seal)
 
 

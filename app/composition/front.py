@@ -9,7 +9,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from app.adapters.security.crypto import Purpose
+from app.adapters.security.key_versions import CursorKeys
 from app.composition.front_ports import open_front_ports
 from app.composition.lists import ProcessLists
 from app.composition.start_audit import SettingMarks, write_front_start
@@ -116,9 +116,7 @@ async def _health_port(
 def _front_settings(settings: Settings, deployment: Deployment, url: str, start_id: str) -> FrontSettings:
     return FrontSettings(
         base_url=url.rstrip("/"),
-        cursor_key=deployment.root_key.derive(Purpose.CURSORS),
-        audit_chain_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
-        older_cursor_keys=tuple(key.derive(Purpose.CURSORS) for key in deployment.root_key.others),
+        cursor_keys=CursorKeys(deployment.root_key),
         operator_token=settings.platform_operator_token,
         rate_limits=parse_rate_limits(settings.rate_limits),
         webhooks_allow_insecure=settings.webhooks_allow_insecure,

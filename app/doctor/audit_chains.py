@@ -8,7 +8,6 @@ from pydantic import computed_field
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
-from app.adapters.security.crypto import Purpose
 from app.composition.stores import Deployment, every_tenant, now, open_existing
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart
@@ -93,10 +92,8 @@ async def walk_chains(
     else:
         sealed = sorted(head.tenant_id for head in await deployment.stores.audit_log.heads())
         named = [PLATFORM, *await every_tenant(deployment), *sealed, *sorted(known)]
-    key = deployment.root_key.derive(Purpose.AUDIT_CHAIN)
     chains = [
-        await verify_chain(deployment.stores.audit_log, one, key, known.get(one))
-        for one in dict.fromkeys(named)
+        await verify_chain(deployment.stores.audit_log, one, known.get(one)) for one in dict.fromkeys(named)
     ]
     newest = history.newest
     bare = newest is None and any(chain.rows for chain in chains) and await _has_served(deployment)

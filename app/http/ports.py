@@ -1,7 +1,7 @@
 """Dependencies and settings of the HTTP front."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final, Protocol
@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from app.configuration.rate_limits import RateLimits
+from app.http.cursors import CursorKeyVersions
 from app.intake.capture import CaptureIntake, CaptureTokens
 from app.intake.dispositions import DispositionIntake
 from app.intake.history import HistoryIntake
@@ -109,12 +110,8 @@ class FrontSettings:
 
     base_url: str
     """How callers reach the front, without a trailing slash."""
-    cursor_key: bytes
-    """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
-    audit_chain_key: bytes = field(default=b"", repr=False)
-    """Verifies the chains of the audit log (G21); empty: this process was not given it."""
-    older_cursor_keys: tuple[bytes, ...] = ()
-    """Those before it, while the root key is rotated: their cursors are accepted."""
+    cursor_keys: CursorKeyVersions
+    """Versions of the key that authenticates cursors; fronts of one deployment share them."""
     webhooks_allow_insecure: bool = False
     """Whether endpoints may be plain http and on this machine (development)."""
     webhooks_ports: frozenset[int] = USUAL_PORTS

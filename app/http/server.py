@@ -110,7 +110,7 @@ def endpoints_of(
     """Return every route of the front; `limits` are those its gate uses."""
     limits = limits or TenantLimits(ports.stores.records, settings.rate_limits)
     bodies = BodyReader(budget, settings.body_timeout_s)
-    cursors = Cursors(settings.cursor_key, settings.older_cursor_keys)
+    cursors = Cursors(settings.cursor_keys)
     presenter, case_texts = Presenter(ports.stores.vault), CaseTexts(ports.stores.vault)
     known_lists = KnownListNames(ports.lists.storage)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
@@ -139,7 +139,7 @@ def endpoints_of(
         *explanation_endpoints(ExplanationRoutes(ports)),
         *number_endpoints(NumberRoutes(ports, bodies)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
-        *audit_chain_endpoints(AuditChainRoutes(ports, settings.audit_chain_key)),
+        *audit_chain_endpoints(AuditChainRoutes(ports)),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *preview_endpoints(
             PreviewRoutes(

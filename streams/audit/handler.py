@@ -8,7 +8,7 @@ from schemas.base import Frozen
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN, ChainFault, chain_key, check, classify, link
-from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.audit import AuditLog, ChainKeys, SealedRow
 from streams.ports.errors import Damaged
 from streams.ports.records import Position
 
@@ -22,20 +22,20 @@ LOOKED_AT: Final = 2_000
 class SealChain:
     """Seal unsealed rows; run twice or concurrently, every row is still sealed once and in order."""
 
-    def __init__(self, audit_log: AuditLog, key: bytes) -> None:
+    def __init__(self, audit_log: AuditLog) -> None:
         self._log = audit_log
-        self._key = key
 
     async def __call__(self, command: SealAudit) -> None:
         """Seal every unsealed row of the tenant, whichever rows the command names.
 
         Raises:
             Damaged: The chain's head was tampered with; nothing more is sealed onto it.
+            KeyUnavailable: This process is a sender of webhooks, which has no key of the chains.
         """
         tenant_id = command.tenant_id
-        key = chain_key(self._key, tenant_id)
         while True:
             head = await self._log.head(tenant_id)  # before the rows: a concurrent writer moves it on
+            key = chain_key((await self._log.keys()).newest, tenant_id)  # after it: never older than the head
             waiting = await self._log.unsealed(tenant_id, BATCH)
             sealed = await self._log.seal(tenant_id, _links(head, waiting, key))
             if sealed and len(waiting) < BATCH:
@@ -79,24 +79,28 @@ Expected = Mapping[int, Collection[str]]
 
 
 async def verify_chain(
-    audit_log: AuditLog, tenant_id: TenantId, key: bytes, expected: Expected | None = None
+    audit_log: AuditLog, tenant_id: TenantId, expected: Expected | None = None
 ) -> ChainReport:
     """Verify the whole chain, then find rows outside it; safe while rows are written and sealed.
+
+    Links may be under any version of the key, but never under an older one than the link before.
 
     That everything, the head included, was set back to an earlier state cannot be noticed from within:
     `expected` are the hashes from checkpoints or from heads stored elsewhere.
     """
-    walk = _Walk(audit_log, tenant_id, chain_key(key, tenant_id), expected or {})
+    walk = _Walk(audit_log, tenant_id, await audit_log.keys(), expected or {})
     return await walk.find_broken_link() or walk.find_cut_end() or await walk.find_stray_row()
 
 
 class _Walk:
     """One walk along a chain; it remembers how far the chain is good."""
 
-    def __init__(self, audit_log: AuditLog, tenant_id: TenantId, key: bytes, expected: Expected) -> None:
+    def __init__(self, audit_log: AuditLog, tenant_id: TenantId, keys: ChainKeys, expected: Expected) -> None:
         self._log = audit_log
         self._tenant_id = tenant_id
-        self._key = key
+        self._keys = _of_tenant(keys, tenant_id)
+        """Those that the next link may be under, oldest first."""
+        self._versions = len(self._keys)
         self._expected = expected
         self._agreed = 0
         """The last position at which the chain had an expected hash."""
@@ -157,13 +161,29 @@ class _Walk:
         """Check the rows behind the last good one; return the first bad row."""
         while rows := await self._log.walk(self._tenant_id, _position(self._last), BATCH):
             for row in rows:
-                if row.event is None or check(self._last, row, self._key) is not None:
+                if row.event is None or not await self._joins(row):
                     return row
                 self._last = row.link
                 self._met.add(row.event.event_id)
                 if not self._agrees(row.link):
                     return row
         return None
+
+    async def _joins(self, row: SealedRow) -> bool:
+        """Return whether the row is the next one under a version its place allows, and remember which."""
+        joined = self._versions_of(row)
+        if joined is None:  # the root key was rotated since the walk began, or the row is bad
+            every = _of_tenant(await self._log.keys(), self._tenant_id)
+            self._keys, self._versions = self._keys + every[self._versions :], len(every)
+            joined = self._versions_of(row)
+        self._keys = joined or self._keys
+        return joined is not None
+
+    def _versions_of(self, row: SealedRow) -> list[bytes] | None:
+        """Return the version of the row's link and the later ones; None: it is under none of them."""
+        under = (n for n, key in enumerate(self._keys) if check(self._last, row, key) is None)
+        first = next(under, None)
+        return None if first is None else self._keys[first:]
 
     def _agrees(self, link_: ChainLink) -> bool:
         """Return whether the link has every hash expected at its place, and remember it."""
@@ -183,7 +203,7 @@ class _Walk:
 
     async def _explain(self, bad: SealedRow) -> ChainReport:
         behind = await self._log.walk(self._tenant_id, bad.link.position, LOOKED_AT)
-        fault = classify(self._last, bad, behind, await self._head_or_none(), self._key)
+        fault = classify(self._last, bad, behind, await self._head_or_none(), self._keys)
         gone = bad.event is None or fault is ChainFault.REMOVED
         event_id = None if gone or bad.event is None else bad.event.event_id
         return self._report(fault, _position(self._last) + 1, event_id)
@@ -213,6 +233,10 @@ class _Walk:
             if last is None
             else ChainHead(tenant_id=self._tenant_id, position=last.position, hash=last.hash),
         )
+
+
+def _of_tenant(keys: ChainKeys, tenant_id: TenantId) -> list[bytes]:
+    return [chain_key(key, tenant_id) for key in (*keys.versions[:-1], keys.newest)]
 
 
 def _position(link_or_none: ChainLink | None) -> int:

@@ -12,8 +12,8 @@ from typing import Final
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
-from streams.ports.audit import SealedRow
-from streams.ports.errors import KeyUnavailable
+from streams.ports.audit import ChainKey, ChainKeys, SealedRow
+from streams.ports.errors import Damaged
 
 FIRST_PREVIOUS: Final = "0" * 64
 """What the first row follows."""
@@ -55,15 +55,9 @@ def names(asked: str, action: str) -> bool:
     return action.startswith(asked) if asked.endswith(".") else action == asked
 
 
-def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
-    """Return the key of one tenant's chain, so that a row does not verify in another's.
-
-    Raises:
-        KeyUnavailable: `key` is empty: this process was not given it.
-    """
-    if not key:
-        raise KeyUnavailable("this process holds no key for the audit log's chains")
-    return hmac.digest(key, b"chain\0" + tenant_id.encode(), hashlib.sha256)
+def chain_key(key: ChainKey, tenant_id: TenantId) -> bytes:
+    """Return the key of one tenant's chain, so that a row does not verify in another's."""
+    return hmac.digest(key.secret, b"chain\0" + tenant_id.encode(), hashlib.sha256)
 
 
 def canonical(event: AuditEvent) -> bytes:
@@ -85,15 +79,35 @@ def link_canonical(previous: ChainLink | None, row: bytes, key: bytes) -> ChainL
     return ChainLink(position=position, prev_hash=before, hash=_hash(position, before, row, key))
 
 
-def seal_head(head: ChainLink, key: bytes) -> str:
-    """Return the seal that stands beside the head, so that a chain cut short is noticed."""
+def seal_head(head: ChainLink, key: ChainKey, tenant_id: TenantId) -> str:
+    """Return the seal beside the head, by which a chain cut short is noticed; it names the key's version."""
+    return f"{key.version}:{_head_mac(head, key, tenant_id)}"
+
+
+def is_head(head: ChainLink, seal: str, keys: ChainKeys, tenant_id: TenantId) -> bool:
+    """Return whether the head is one that was sealed, under whichever version it names.
+
+    Raises:
+        KeyUnavailable: This process was given no version.
+    """
+    version, _, mac = seal.rpartition(":")
+    key = keys.named(version)
+    return key is not None and hmac.compare_digest(_head_mac(head, key, tenant_id).encode(), mac.encode())
+
+
+def check_head(head: ChainLink, seal: str, keys: ChainKeys, tenant_id: TenantId) -> None:
+    """Raise `Damaged` unless the head is one that was sealed; see `is_head`."""
+    if is_head(head, seal, keys, tenant_id):
+        return
+    version, _, _ = seal.rpartition(":")
+    if keys.named(version) is None:
+        raise Damaged(f"the head of the audit chain names root key {version}, of which there is no key here")
+    raise Damaged("the head of the audit chain was not sealed here")
+
+
+def _head_mac(head: ChainLink, key: ChainKey, tenant_id: TenantId) -> str:
     text = f"head\0{head.position}\0{head.prev_hash}\0{head.hash}"
-    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
-
-
-def is_head(head: ChainLink, seal: str, key: bytes) -> bool:
-    """Return whether the head is one that was sealed."""
-    return hmac.compare_digest(seal_head(head, key).encode(), seal.encode())
+    return hmac.new(chain_key(key, tenant_id), text.encode(), hashlib.sha256).hexdigest()
 
 
 def check(previous: ChainLink | None, row: SealedRow, key: bytes) -> ChainFault | None:
@@ -114,15 +128,19 @@ def classify(
     row: SealedRow,
     behind: Sequence[SealedRow],
     head: ChainLink | None,
-    key: bytes,
+    keys: Sequence[bytes],
 ) -> ChainFault:
-    """Return what is wrong with a row that `check` refuses, seen with the rows behind it and the head."""
-    if row.event is None or check(previous, row, key) is ChainFault.REMOVED:
+    """Return what is wrong with a row that `check` refuses under each of the keys that its place allows.
+
+    It is seen with the rows behind it and the head.
+    """
+    if row.event is None or check(previous, row, keys[0]) is ChainFault.REMOVED:
         return ChainFault.REMOVED
-    if any(_belongs_at(other.link, row.link, row.event, key) for other in behind):
+    if any(_belongs_at(other.link, row.link, row.event, key) for other in behind for key in keys):
         return ChainFault.REORDERED
     followed = {other.link.prev_hash for other in behind} | ({head.hash} if head else set())
-    if not followed or followed & {row.link.hash, link(previous, row.event, key).hash}:
+    genuine = {link(previous, row.event, key).hash for key in keys}
+    if not followed or followed & {row.link.hash, *genuine}:
         return ChainFault.EDITED
     return ChainFault.FOREIGN
 

@@ -5,7 +5,7 @@ Every method takes the tenant first, and another tenant's thing is `NotFound`. E
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
@@ -14,7 +14,44 @@ from schemas.ids import (
     AuditEventId,
     TenantId,
 )
+from streams.ports.errors import KeyUnavailable
 from streams.ports.records import Position
+
+
+@dataclass(frozen=True, slots=True)
+class ChainKey:
+    """A version of the key of the audit chains."""
+
+    version: str
+    """Id of the root key that derives it; empty for the first one of a store that did not record it."""
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainKeys:
+    """Every version of the key of the audit chains, oldest first."""
+
+    versions: tuple[ChainKey, ...]
+
+    @property
+    def newest(self) -> ChainKey:
+        """Return the version under which rows are sealed from now on.
+
+        Raises:
+            KeyUnavailable: This process was given none.
+        """
+        if not self.versions:
+            raise KeyUnavailable("this process holds no key for the audit log's chains")
+        return self.versions[-1]
+
+    def named(self, version: str) -> ChainKey | None:
+        """Return the version of that name; what was sealed before there were versions has none: the first.
+
+        Raises:
+            KeyUnavailable: This process was given none.
+        """
+        found = {key.version: key for key in (*self.versions, self.newest)}
+        return found.get(version) if version else self.versions[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +85,14 @@ class AuditLog(Protocol):
 
         Raises:
             Damaged: A row was altered so far that it cannot be read.
+        """
+        ...
+
+    async def keys(self) -> ChainKeys:
+        """Return the versions of the chains' key; read after the head, the newest is that of links behind it.
+
+        Raises:
+            StoreUnavailable: The root key was rotated, and this process was not given the new one.
         """
         ...
 

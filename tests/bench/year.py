@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -112,7 +113,7 @@ async def run_year(
     stores: Stores, counter: Counter, clock: Clock, *, days: int, every: int, units: int, image: int
 ) -> Year:
     """Let so many days pass, with traffic and a sweep each `every` days."""
-    traffic, year = YearTraffic(stores, image), Year()
+    traffic, year, began = YearTraffic(stores, image), Year(), time.monotonic()
     await traffic.furnish(NOW)
     for day in range(0, days, every):
         clock.now = NOW + timedelta(days=day)
@@ -125,6 +126,10 @@ async def run_year(
             amounts = await counter.count()
             year.months.append(amounts)
             year.late += _late(amounts, clock.now)
+            passed = time.monotonic() - began
+            sys.stderr.write(
+                f"day {day + every}: {year.sizes()[-1]} bytes of what ends, after {passed:.0f} s\n"
+            )
     return year
 
 

@@ -55,8 +55,6 @@ from tests.builders import (
 from tests.handlers.session_stage import SessionStage
 from tests.handlers.verification_stage import DOCUMENT, SELFIE, Scene
 
-CHAIN_KEY = b"k" * 32
-
 LEFT_BY_PAYMENTS = (
     RecordKind.CONTACT_USE, RecordKind.HISTORY_IMPORT, RecordKind.TRANSFER,
     RecordKind.BACKTEST, RecordKind.BACKTEST_TEXT, RecordKind.BACKTEST_WATCH,
@@ -102,7 +100,7 @@ class YearTraffic:
         await self._pay(now, name)
         while events := await self.stores.journal.pending_events(100):
             await self.stores.journal.mark_emitted([event.id for event in events])
-        await SealChain(self.stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+        await SealChain(self.stores.audit_log)(SealAudit(tenant_id=ACME))
 
     async def _verify(self, now: datetime, name: str, subject: SubjectId) -> None:
         ids = {

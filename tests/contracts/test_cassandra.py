@@ -25,7 +25,6 @@ from app.adapters.cassandra.time_slot_queue import (
     oldest,
     wait_writes,
 )
-from app.adapters.security.crypto import Purpose
 from schemas.audit import AuditFilter, SealAudit
 from schemas.ids import AuditEventId, EventId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
@@ -66,7 +65,6 @@ DERIVED: Final = build_record(
 DERIVING: Final = replace(FIRST, records=(FIRST.records[0], DERIVED))
 """A change with a record that no other change can create."""
 
-CHAIN_KEY: Final = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
 
 DEATHS: Final = [(0, True), (1, False), (1, True), (2, False), (2, True)]
 """A commit of `FIRST` writes three times: the record, its companion, the batch; after the first it stands."""
@@ -206,14 +204,14 @@ async def test_a_change_published_late_does_not_bring_back_the_places_of_an_earl
 async def test_what_was_done_long_ago_may_be_written_again(stores: Stores, session: Session) -> None:
     await stores.journal.commit(FIRST)
     await stores.journal.mark_emitted([event.id for event in FIRST.events])
-    await SealChain(stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
     forget = Statement("DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 1")
     await session.execute(forget, (ACME, "verification", VERIFICATION))
 
     await stores.journal.commit(FIRST)
-    await SealChain(stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
 
-    report = await verify_chain(stores.audit_log, ACME, CHAIN_KEY)
+    report = await verify_chain(stores.audit_log, ACME)
     assert (report.fault, report.rows, report.waiting) == (None, len(ROWS), 0)
     assert await stores.journal.pending_events(9) == []
 

@@ -12,10 +12,12 @@ import pytest
 
 from app.adapters.cassandra.audit_log import CassandraAuditLog
 from app.adapters.cassandra.audit_queue import SETTLED_US, WaitingRows
-from app.adapters.cassandra.audit_rows import audit_statements, shard_of
+from app.adapters.cassandra.audit_rows import SLOT_MS, audit_statements, shard_of
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.session import Session, Statement
-from app.adapters.security.crypto import Purpose
+from app.adapters.security.derived_keys import chain_keys_of
+from app.adapters.security.key_versions import ChainKeyRing
+from app.adapters.shared.columns import to_millis
 from schemas.audit import AuditEvent, AuditFilter, ChainLink, SealAudit
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, derive_id
@@ -30,7 +32,7 @@ from tests.contracts.cassandra_deaths import dying
 
 pytestmark = pytest.mark.engines
 
-KEY = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
+KEY = chain_keys_of(ROOT_KEY).newest
 
 SEALING_WRITES = 8
 """So many writes seal a few rows of two days: head, links, places (2), outbox, hints (2); then one more."""
@@ -63,12 +65,12 @@ async def write(session: Session, *rows: AuditEvent) -> None:
 
 async def seal(session: Session) -> None:
     """Seal what waits, in a process of its own."""
-    await SealChain(CassandraAuditLog(session, KEY), KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(CassandraAuditLog(session, ChainKeyRing(ROOT_KEY)))(SealAudit(tenant_id=ACME))
 
 
 async def verify(session: Session) -> ChainReport:
     """Walk the chain, in a process of its own; what its head is matters elsewhere."""
-    report = await verify_chain(CassandraAuditLog(session, KEY), ACME, KEY)
+    report = await verify_chain(CassandraAuditLog(session, ChainKeyRing(ROOT_KEY)), ACME)
     return report.model_copy(update={"head": None})
 
 
@@ -110,7 +112,7 @@ async def test_what_a_sealer_left_when_it_died_the_next_one_finishes(session: Se
 
     await seal(session)
 
-    log = CassandraAuditLog(session, KEY)
+    log = CassandraAuditLog(session, ChainKeyRing(ROOT_KEY))
     assert await verify(session) == ChainReport(tenant_id=ACME, rows=7)
     assert await log.unsealed(ACME, 9) == []
     assert await log.unsealed_tenants() == []
@@ -132,7 +134,7 @@ async def test_of_two_processes_that_seal_the_same_rows_one_succeeds(
 ) -> None:
     async with AsyncExitStack() as stack:
         sessions = [await stack.enter_async_context(open_session(contracts_keyspace, KEYSPACE)) for _ in "ab"]
-        logs = [CassandraAuditLog(one, KEY) for one in sessions]
+        logs = [CassandraAuditLog(one, ChainKeyRing(ROOT_KEY)) for one in sessions]
         for n in range(0, 20, 2):
             rows = [numbered(n), numbered(n + 1)]
             await write(session, *rows)
@@ -154,7 +156,7 @@ async def test_rows_that_were_written_again_are_sealed_once(session: Session) ->
     await seal(session)
 
     assert await verify(session) == ChainReport(tenant_id=ACME, rows=4)
-    assert await CassandraAuditLog(session, KEY).unsealed_tenants() == []
+    assert await CassandraAuditLog(session, ChainKeyRing(ROOT_KEY)).unsealed_tenants() == []
 
 
 async def test_a_tenant_that_was_quiet_for_long_is_found_again_when_it_writes(session: Session) -> None:
@@ -168,6 +170,53 @@ async def test_a_tenant_that_was_quiet_for_long_is_found_again_when_it_writes(se
 
     assert await later.tenants() == [ACME]
     assert struck == []
+
+
+def minute(n: int) -> AuditEvent:
+    """A row of a slot of its own."""
+    return numbered(n, created_at=NOW + timedelta(milliseconds=n * SLOT_MS))
+
+
+def slots_of(*rows: AuditEvent) -> list[tuple[int]]:
+    """The slots in which the rows wait."""
+    return [(to_millis(row.created_at) // SLOT_MS,) for row in rows]
+
+
+async def test_slots_before_the_first_in_use_are_struck_off_and_nothing_else(session: Session) -> None:
+    rows = [minute(n) for n in range(4)]
+    await write(session, *rows)
+    await seal(session)
+    await write(session, numbered(7, created_at=rows[2].created_at))
+    later = WaitingRows(session, lambda: time.time() + 2 * SETTLED_US / 1_000_000)
+    soon = WaitingRows(session)
+
+    assert await soon.tenants() == [ACME]
+    before = await session.execute(_SLOTS, (shard_of(ACME), ACME))
+    assert await later.tenants() == [ACME]
+    after = await session.execute(_SLOTS, (shard_of(ACME), ACME))
+    await write(session, minute(0))  # a commit that is replayed
+
+    assert [tuple(row) for row in before] == slots_of(*rows)
+    assert [tuple(row) for row in after] == slots_of(*rows[2:])
+    listed = await session.execute(_SLOTS, (shard_of(ACME), ACME))
+    assert [tuple(row) for row in listed] == slots_of(rows[0], *rows[2:])
+
+
+async def test_rows_that_wait_in_the_longer_slots_of_before_are_sealed_first(session: Session) -> None:
+    late, early = numbered(2), numbered(0)
+    await write(session, late)
+    slot = to_millis(early.created_at) // SLOT_MS
+    writes = audit_statements(Change(ACME, (), (early,)))
+    await session.batch([
+        (statement, [slot // 10 if value == slot else value for value in values])
+        for statement, values in writes
+    ])  # fmt: skip
+
+    await seal(session)
+
+    log = CassandraAuditLog(session, ChainKeyRing(ROOT_KEY))
+    assert [one.event for one in await log.walk(ACME, 0, 9)] == [early, late]
+    assert await log.unsealed(ACME, 9) == []
 
 
 def there() -> list[AuditEvent]:
@@ -205,7 +254,7 @@ CHOSEN = [
 
 async def walk(session: Session, chosen: AuditFilter) -> list[AuditEvent]:
     """The rows of every page in turn."""
-    log = CassandraAuditLog(session, KEY)
+    log = CassandraAuditLog(session, ChainKeyRing(ROOT_KEY))
     met: list[AuditEvent] = []
     before: Position | None = None
     while rows := await log.page(ACME, chosen, limit=200, before=before):

@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import pkgutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,9 +17,27 @@ from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.root_keys import CassandraRootKeys
 from app.adapters.cassandra.session import Statement
 from app.adapters.cassandra.stores import open_cassandra_stores
-from app.adapters.files.data_dir import DATABASE_FILE
-from app.adapters.security.crypto import Purpose, RootKey, RootKeyRefused, SenderKey
-from app.adapters.security.derived_keys import CARRIED, RENEWED, TABLES, KeySet, id_of, resolve
+from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE
+from app.adapters.security.crypto import (
+    Purpose,
+    RootKey,
+    RootKeyRefused,
+    SenderKey,
+    load_root_key,
+    replace_key_file,
+)
+from app.adapters.security.derived_keys import (
+    CARRIED,
+    RENEWED,
+    TABLES,
+    KeySet,
+    chain_keys_of,
+    check_of,
+    entry_of,
+    id_of,
+    resolve,
+)
+from app.adapters.security.key_versions import CursorKeys
 from app.adapters.security.root_key_store import KeyState, Rewrapped, RootKeyStore, WrappedKey
 from app.adapters.sqlite.root_keys import SqliteRootKeys
 from app.adapters.sqlite.stores import open_sqlite_stores
@@ -32,12 +50,16 @@ from app.root_keys.rotation import (
     remove_retired,
     rewrap,
 )
-from schemas.ids import EndpointId, SubjectId, derive_id
+from schemas.audit import SealAudit
+from schemas.ids import AuditEventId, EndpointId, SubjectId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
+from streams.audit.handler import SealChain, verify_chain
+from streams.audit.rules import chain_key, link
 from streams.ports.errors import Erased
+from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.webhooks.signing import seal_secret
-from tests.builders import ACME, GLOBEX, NOW
+from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
 from tests.contracts.cassandra_adapter import KEYSPACE
 from tests.contracts.fixtures import CASSANDRA
 
@@ -124,6 +146,12 @@ async def place(address: Address | None, tmp_path: Path) -> AsyncIterator[Place]
         await _empty(address)
 
 
+@pytest.fixture
+def tenant(tmp_path: Path) -> TenantId:
+    """A tenant of this test alone, whose chain is empty."""
+    return TenantId(derive_id("ten", str(tmp_path)))
+
+
 def _in_folder(folder: Path) -> Place:
     @asynccontextmanager
     async def keys() -> AsyncIterator[RootKeyStore]:
@@ -175,6 +203,27 @@ def unseen(looked_at: int) -> None:
     """Progress nobody watches."""
 
 
+async def seal_row(stores: Stores, tenant_id: TenantId, number: int) -> None:
+    """Write an audit row of the tenant, and seal it into the chain."""
+    row = build_audit_event(
+        event_id=AuditEventId(derive_id("aud", tenant_id, str(number))), detail=f"Row {number}."
+    )
+    record = build_record(tenant_id=tenant_id, id=f"ver_{number}")
+    await stores.journal.commit(Change(tenant_id, (record,), (row,)))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=tenant_id))
+
+
+async def versions_of_links(stores: Stores, tenant_id: TenantId) -> list[str]:
+    """Return the version of the key under which each link of the chain is, in its order."""
+    keys, last, found = await stores.audit_log.keys(), None, list[str]()
+    for row in await stores.audit_log.walk(tenant_id, 0, 100):
+        assert row.event is not None
+        made = [one for one in keys.versions if link(last, row.event, chain_key(one, tenant_id)) == row.link]
+        found += [one.version for one in made]
+        last = row.link
+    return found
+
+
 async def no_file(current: RootKey, retired: str) -> None:
     """Nothing to forget: the keys are configured."""
 
@@ -219,16 +268,20 @@ async def test_a_process_without_the_new_key_makes_no_key_under_the_old_one(plac
 
 
 @pytest.mark.parametrize("unanswered", [False, True])
-async def test_a_rotation_killed_at_any_write_ends_the_same(place: Place, *, unanswered: bool) -> None:
+async def test_a_rotation_killed_at_any_write_ends_the_same(
+    place: Place, tenant: TenantId, *, unanswered: bool
+) -> None:
     """The first run dies after no write, one write, two writes and so on; the next one finishes the work."""
-    async with place.keys() as store:
+    async with AsyncExitStack() as stack, place.keys() as store:
         lives = 0
         given, following = BOTH, NEW
+        stores = await stack.enter_async_context(place.open(BOTH))  # it runs on through all of it
         while True:
             dying = Dying(store, lives, unanswered=unanswered)
             try:
                 await rotate(dying, given, following)
             except Killed:
+                await seal_row(stores, tenant, 2 * lives)
                 await rotate_on(store, given, following)
                 died = True
             else:
@@ -238,12 +291,17 @@ async def test_a_rotation_killed_at_any_write_ends_the_same(place: Place, *, una
             assert (id_of(keys.current), use.unreadable) == (id_of(following), 0)
             assert use.counted == {id_of(following): 2 * len(SUBJECTS) + 1, id_of(given): 0}
             assert await remove_retired(store, keys, no_file) == id_of(given)
+            await seal_row(stores, tenant, 2 * lives + 1)
             if not died:
                 break
             lives += 1
             given, following = replace(keys.current, others=(given,)), replace(given, others=())
+        report = await verify_chain(stores.audit_log, tenant)
+        versions = await versions_of_links(stores, tenant)
 
     assert lives > 2 * len(SUBJECTS) / 2
+    assert (report.fault, report.rows) == (None, 2 * lives + 1)
+    assert {id_of(OLD), id_of(NEW)} == set(versions)
 
 
 async def rotate_on(store: RootKeyStore, given: RootKey, following: RootKey) -> None:
@@ -300,6 +358,70 @@ async def test_what_nobody_can_make_again_keeps_its_key_through_two_rotations(pl
     assert all(last.derive(label) != OLD.derive(label) for label in RENEWED if label is not Purpose.SENDER)
     assert sender.derive("records/table.deliveries") == OLD.derive("records/table.deliveries")
     assert sender.derive(Purpose.WEBHOOK_SECRETS) == THIRD.derive(Purpose.WEBHOOK_SECRETS)
+
+
+async def test_a_chain_verifies_over_two_rotations_each_of_which_begins_a_version(
+    place: Place, tenant: TenantId
+) -> None:
+    """The keys that were replaced are removed each time; what was sealed under them stays verifiable."""
+    current = OLD
+    async with place.keys() as store:
+        for number, following in enumerate((NEW, THIRD, None)):
+            async with place.open(current) as stores:
+                await seal_row(stores, tenant, 2 * number)
+                await seal_row(stores, tenant, 2 * number + 1)
+                report = await verify_chain(stores.audit_log, tenant)
+                versions = await versions_of_links(stores, tenant)
+            if following is not None:
+                both = replace(current, others=(following,))
+                await rotate(store, both, following)
+                await remove_retired(store, await read_root_keys(store, both), no_file)
+                current = (await read_root_keys(store, following)).current
+
+    assert (report.fault, report.rows) == (None, 6)
+    assert versions == [id_of(key) for key in (OLD, OLD, NEW, NEW, THIRD, THIRD)]
+
+
+async def test_rows_are_sealed_under_the_new_version_by_a_process_that_runs_on(
+    place: Place, tenant: TenantId
+) -> None:
+    """One that was not given the new root key seals nothing, names the key, and loses no row."""
+    async with place.open(BOTH) as stores, place.open(OLD) as left_behind, place.keys() as store:
+        await seal_row(stores, tenant, 1)
+        await begin(store, await read_root_keys(store, BOTH), NEW, NOW)
+        with pytest.raises(StoreUnavailable, match=f"{id_of(NEW)} since .* was given {id_of(OLD)}"):
+            await seal_row(left_behind, tenant, 2)
+        await seal_row(stores, tenant, 3)
+
+        assert (await verify_chain(stores.audit_log, tenant)).fault is None
+        assert await versions_of_links(stores, tenant) == [id_of(key) for key in (OLD, NEW, NEW)]
+
+
+def test_a_deployment_rotated_before_there_were_versions_has_its_first_without_a_name() -> None:
+    first = OLD.derive(Purpose.AUDIT_CHAIN)
+    rotated = replace(NEW, carried={Purpose.AUDIT_CHAIN: first})
+    entry = entry_of(THIRD, rotated, NOW)
+
+    again = resolve(THIRD, check_of(THIRD), KeySet(keys=(entry,)))
+
+    known, later = chain_keys_of(rotated), chain_keys_of(again)
+    assert [one.version for one in later.versions] == ["", id_of(NEW), id_of(THIRD)]
+    assert (later.versions[:2], known.versions[0].secret) == (known.versions, first)
+
+
+def test_cursors_follow_the_file_of_the_root_key(tmp_path: Path) -> None:
+    """What a process that runs on writes under, and reads, is what lies in the file by then."""
+    file = tmp_path / ROOT_KEY_FILE
+    replace_key_file(file, [OLD])
+    versions = CursorKeys(load_root_key(None, file))
+    seen = [list(versions())]
+    for keys in ([OLD, NEW], [NEW, OLD], [NEW]):
+        replace_key_file(file, keys)
+        seen.append(list(versions()))
+    file.unlink()
+
+    assert seen == [[id_of(key) for key in keys] for keys in ([OLD], [OLD, NEW], [NEW, OLD], [NEW])]
+    assert list(versions()) == [id_of(NEW)]
 
 
 def test_every_table_of_the_agents_keeps_its_key() -> None:

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from app.adapters.files.data_dir import DATABASE_FILE
 from app.adapters.security.at_rest import seal_stores
-from app.adapters.security.crypto import Purpose
+from app.adapters.security.crypto import RootKey
+from app.adapters.security.derived_keys import id_of
 from app.adapters.sqlite.audit_rows import to_columns, to_event
+from app.adapters.sqlite.root_keys import SqliteRootKeys
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.root_keys.rotation import begin, read_root_keys
 from schemas.audit import AuditEvent, SealAudit
 from schemas.ids import AuditEventId, TenantId, derive_id
 from streams.audit.handler import ChainReport, SealChain, verify_chain
@@ -26,7 +29,7 @@ from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
 from tests.contracts.adapters import ROOT_KEY
 
-KEY: Final = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
+NEXT_KEY: Final = RootKey(bytes(range(64, 96)))
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ async def chain(stores: Stores, tenant_id: TenantId = ACME) -> list[str]:
 
 async def verify(stores: Stores, tenant_id: TenantId = ACME) -> ChainReport:
     """Verify the chain; what its head is stands aside."""
-    report = await verify_chain(stores.audit_log, tenant_id, KEY)
+    report = await verify_chain(stores.audit_log, tenant_id)
     return report.model_copy(update={"head": None})
 
 
@@ -134,11 +137,44 @@ async def test_rows_behind_one_that_waits_wait_as_well_and_keep_their_order(
     await write(stores, 3)
     assert await chain(stores) == ["Row 1."]
 
-    await SealChain(stores.audit_log, KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
     await write(stores, 4)
 
     assert await chain(stores) == ["Row 1.", "Row 2.", "Row 3.", "Row 4."]
     assert await verify(stores) == ChainReport(tenant_id=ACME, rows=4)
+
+
+async def test_commits_are_linked_under_the_version_of_the_current_root_key(
+    tmp_path: Path, stores: Stores
+) -> None:
+    """A process that was given the next root key goes over to it; of one that was not the rows wait."""
+    both = replace(ROOT_KEY, others=(NEXT_KEY,))
+    async with open_sqlite_stores(tmp_path, both, durable=False) as opened:
+        ready = seal_stores(opened, ROOT_KEY.derive)
+        await write(ready, 1)
+        root_keys = SqliteRootKeys(tmp_path / DATABASE_FILE)
+        await begin(root_keys, await read_root_keys(root_keys, both), NEXT_KEY, NOW)
+        await write(ready, 2)
+        await write(stores, 3)
+
+        assert await chain(ready) == ["Row 1.", "Row 2."]
+        assert [one.version for one in (await ready.audit_log.keys()).versions] == [
+            id_of(key) for key in (ROOT_KEY, NEXT_KEY)
+        ]
+        await SealChain(ready.audit_log)(SealAudit(tenant_id=ACME))
+        assert await verify(ready) == ChainReport(tenant_id=ACME, rows=3)
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as connection:
+        (seal,) = connection.execute("SELECT seal FROM audit_heads").fetchone()
+    assert seal.startswith(f"{id_of(NEXT_KEY)}:")
+
+
+async def test_a_head_sealed_before_there_were_versions_takes_links(stores: Stores, tmp_path: Path) -> None:
+    await write(stores, 1)
+    run(tmp_path, "UPDATE audit_heads SET seal = substr(seal, instr(seal, ':') + 1)")
+    await write(stores, 2)
+
+    assert await chain(stores) == ["Row 1.", "Row 2."]
+    assert await verify(stores) == ChainReport(tenant_id=ACME, rows=2)
 
 
 async def test_a_process_without_the_key_of_the_chains_says_so(stores: Stores, sender: Stores) -> None:

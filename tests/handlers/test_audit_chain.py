@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from app.adapters.files.data_dir import DATABASE_FILE
-from app.adapters.security.crypto import Purpose
 from schemas.audit import AuditEvent, AuditFilter, SealAudit
 from schemas.ids import AuditEventId, TenantId, derive_id
 from streams.audit.handler import ChainReport, SealChain, verify_chain
@@ -17,9 +16,7 @@ from streams.audit.rules import ChainFault
 from streams.ports.records import Change
 from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
-from tests.contracts.adapters import ROOT_KEY, Opened, SqliteBreaker, open_sqlite
-
-KEY = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
+from tests.contracts.adapters import Opened, SqliteBreaker, open_sqlite
 
 
 def numbered(n: int) -> AuditEvent:
@@ -41,12 +38,12 @@ async def write(stores: Stores, *numbers: int, tenant_id: TenantId = ACME) -> No
 
 async def seal(stores: Stores, tenant_id: TenantId = ACME) -> None:
     """Seal what waits."""
-    await SealChain(stores.audit_log, KEY)(SealAudit(tenant_id=tenant_id))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=tenant_id))
 
 
 async def verify(stores: Stores, tenant_id: TenantId = ACME) -> ChainReport:
     """Walk the chain; what its head is stands in a test of its own."""
-    report = await verify_chain(stores.audit_log, tenant_id, KEY)
+    report = await verify_chain(stores.audit_log, tenant_id)
     return report.model_copy(update={"head": None})
 
 

@@ -17,7 +17,7 @@ from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import SqliteBreaker, open_sqlite
 from tests.contracts.cassandra_adapter import open_cassandra, session_of
 from tests.handlers.intruders import CassandraIntruder, Intruder, SqliteIntruder
-from tests.handlers.test_audit_chain import KEY, numbered, seal, verify, write
+from tests.handlers.test_audit_chain import numbered, seal, verify, write
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Crime:
         self, expected: Mapping[int, Collection[str]]
     ) -> tuple[ChainFault | None, int | None, AuditEventId | None]:
         """What the walk says when hashes are known by their positions."""
-        report = await verify_chain(self.stores.audit_log, ACME, KEY, expected)
+        report = await verify_chain(self.stores.audit_log, ACME, expected)
         return report.fault, report.position, report.event_id
 
     async def found(self) -> tuple[ChainFault | None, int | None, AuditEventId | None]:

@@ -152,11 +152,10 @@ async def test_an_erased_subject_reads_redacted_everywhere(stage: ErasureStage) 
 async def test_the_proof_names_who_when_which_key_and_the_place_in_the_chain(stage: ErasureStage) -> None:
     key_id = await stage.stores.vault.key_id(ACME, SUBJECT)
     await stage.erase()
-    key = b"k" * 32
-    await SealChain(stage.stores.audit_log, key)(SealAudit(tenant_id=ACME))
+    await SealChain(stage.stores.audit_log)(SealAudit(tenant_id=ACME))
 
     proof = await stage.requests.proof(ACME, SUBJECT)
-    report = await verify_chain(stage.stores.audit_log, ACME, key)
+    report = await verify_chain(stage.stores.audit_log, ACME)
 
     assert (proof.requested_by, proof.approved_by, proof.executed_at) == (ADA.actor_id, None, NOW)
     assert (proof.key_id, report.ok) == (key_id, True)

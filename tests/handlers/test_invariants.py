@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from app.adapters.files.blobs import BlobFiles
-from app.adapters.security.crypto import Purpose, RootKey
 from app.doctor.invariants.log_state import MEMORY, LogState
 from app.doctor.invariants.store_state import StoreState
 from schemas.audit import SealAudit
@@ -32,7 +31,6 @@ from tests.agents.support import KEYS, signed
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_command
 from tests.handlers.verification_stage import Scene, Stage
 
-AUDIT_KEY: Final = RootKey(b"r" * 32).derive(Purpose.AUDIT_CHAIN)
 LATER: Final = NOW + timedelta(minutes=5)
 UNCERTAIN: Final = Scene(distance=0.55)
 """A face between pass and fail: the decision opens a review case."""
@@ -61,7 +59,7 @@ class World:
 
     async def seal(self) -> None:
         """Seal what waits."""
-        await SealChain(self.stage.stores.audit_log, AUDIT_KEY)(SealAudit(tenant_id=ACME))
+        await SealChain(self.stage.stores.audit_log)(SealAudit(tenant_id=ACME))
 
     def append(
         self, topic: str, key: str | None, value: bytes, cid: str = "q-1", at: datetime = NOW
@@ -85,7 +83,6 @@ class World:
         """Hold everything against everything."""
         store_state = StoreState(
             stores=self.stage.stores,
-            audit_key=AUDIT_KEY,
             due_before=LATER,
             retained_since=NOW - timedelta(days=1),
             needles=rules.hidden(["ERIKSSON"]),
@@ -381,7 +378,7 @@ async def test_i8_blobs_without_a_row_and_twice(world: World, tmp_path: Path) ->
     known, unknown = world.command.selfie_evidence_id, derive_id("evd", "unknown")
     for evidence_id in (known, known, unknown):
         blobs.write(ACME, evidence_id, b"sealed")  # type: ignore[arg-type]  # an evidence id
-    store_state = StoreState(world.stage.stores, AUDIT_KEY, LATER, NOW)
+    store_state = StoreState(world.stage.stores, LATER, NOW)
 
     await store_state.walk_blobs(blobs, datetime.now(NOW.tzinfo) + timedelta(hours=1))
 

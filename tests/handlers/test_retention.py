@@ -299,11 +299,10 @@ async def test_a_replay_after_the_end_brings_no_evidence_back(stage: RetentionSt
 async def test_the_chain_verifies_after_the_end(stage: RetentionStage) -> None:
     await stage.passes(days=90)
     await stage.round()
-    key = b"k" * 32
     log = stage.stores.audit_log
-    await SealChain(log, key)(_seal())
+    await SealChain(log)(_seal())
 
-    report = await verify_chain(log, ACME, key)
+    report = await verify_chain(log, ACME)
 
     assert report.ok
 

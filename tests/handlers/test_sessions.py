@@ -2,7 +2,6 @@
 
 import pytest
 
-from app.adapters.security.crypto import Purpose, RootKey
 from app.doctor.invariants.store_state import StoreState
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.ids import SessionId, derive_id
@@ -334,7 +333,6 @@ async def test_the_checker_finds_nothing_wrong_with_a_hosted_verification(stage:
     await stage.run()
     store_state = StoreState(
         stores=stage.stores,
-        audit_key=RootKey(b"r" * 32).derive(Purpose.AUDIT_CHAIN),
         due_before=stage.now,
         retained_since=stage.now,
     )

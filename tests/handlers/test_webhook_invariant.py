@@ -35,7 +35,6 @@ class World:
         later = self.stage.now + timedelta(hours=1)
         store_state = StoreState(
             stores=self.stage.stores,
-            audit_key=bytes(32),
             due_before=later - timedelta(minutes=1),
             retained_since=self.stage.now - timedelta(days=30),
         )

@@ -24,7 +24,7 @@ from uuid_utils.compat import uuid7
 
 from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.memory.stores import Shelves, open_memory_stores
-from app.adapters.security.crypto import RootKey, chain_key_of
+from app.adapters.security.crypto import RootKey
 from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
 from app.http.ports import Authenticator, FrontPorts, FrontSettings
 from app.http.rate_limits import RateLimiter
@@ -389,8 +389,7 @@ async def open_front(
 ) -> AsyncIterator[Front]:
     """Serve a front on a free port; over stores in memory, which `shelves` shows, if none are given."""
     root_key = RootKey(b"r" * 32)
-    chain_key = chain_key_of(root_key)
-    chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, audit_chain_key=chain_key, **settings)
+    chosen = FrontSettings(base_url=BASE_URL, cursor_keys=lambda: {"c" * 16: b"c" * 32}, **settings)
     shelves, keys, pool = Shelves(), Keys(), VisionPool(shared_forker(), 1)
     hashing = passwords or Argon2Passwords(CHEAP)
     stores = stores or open_memory_stores(root_key, shelves)

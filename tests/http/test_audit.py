@@ -204,7 +204,7 @@ async def test_a_log_that_cannot_be_read_is_500(front: Front) -> None:
     object.__setattr__(front.ports.stores, "audit_log", FailingLog([]))
     first = Position(NOW, "aud_x")
     scope = {"list": PATH, "tenant": ACME, "filter": AuditFilter(livemode=False).model_dump_json()}
-    cursor = Cursors(front.settings.cursor_key).write(first, scope)
+    cursor = Cursors(front.settings.cursor_keys).write(first, scope)
     response = await front.ask("GET", f"{PATH}?cursor={cursor}")
 
     assert (response.status, response.code) == (500, "STORE_FAILED")
@@ -232,7 +232,7 @@ def test_the_best_liked_type_is_answered(accept: str, expected: str) -> None:
 
 async def seal(front: Front, tenant_id: TenantId = ACME) -> None:
     """Seal every row of a tenant."""
-    chain = SealChain(front.stores.audit_log, front.settings.audit_chain_key)
+    chain = SealChain(front.stores.audit_log)
     await chain(SealAudit(tenant_id=tenant_id))
 
 

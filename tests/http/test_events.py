@@ -294,7 +294,7 @@ async def test_a_key_without_the_scope_and_a_reviewer_are_refused(front: Front) 
 async def test_a_cursor_of_a_former_store_is_refused(front: Front) -> None:
     """Places are the store's own; a deployment that moved to another starts over."""
     scope = Wanted(ACME, livemode=False, types=frozenset(), limit=1, after=None).scope
-    cursor = Cursors(front.settings.cursor_key).write(Position(NOW, "1.evt_of_another_store"), scope)
+    cursor = Cursors(front.settings.cursor_keys).write(Position(NOW, "1.evt_of_another_store"), scope)
 
     response = await front.ask("GET", f"{PATH}?cursor={cursor}")
 

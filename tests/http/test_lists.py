@@ -14,6 +14,7 @@ from streams.ports.records import Position
 from tests.http.support import FOREIGN, LIVE, PATH, Front, build_body
 
 SCOPE = {"list": "x", "tenant": "t"}
+VERSIONS = {"a" * 16: b"k" * 32}
 POSITION = Position(datetime(2026, 11, 21, 10, 0, 0, 123_456, tzinfo=UTC), "ver_" + "0" * 26)
 
 
@@ -161,7 +162,7 @@ async def test_a_cursor_may_go_on_with_another_limit(front: Front) -> None:
 
 
 def test_a_cursor_leads_back_to_its_position() -> None:
-    cursors = Cursors(b"k" * 32)
+    cursors = Cursors(lambda: VERSIONS)
 
     assert cursors.read(cursors.write(POSITION, SCOPE), SCOPE) == POSITION
 
@@ -172,14 +173,14 @@ def test_a_cursor_leads_back_to_its_position() -> None:
     st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=4),
 )
 def test_any_position_comes_back(moment: datetime, name: str, scope: dict[str, str]) -> None:
-    cursors, position = Cursors(b"k" * 32), Position(moment.replace(tzinfo=UTC), name)
+    cursors, position = Cursors(lambda: VERSIONS), Position(moment.replace(tzinfo=UTC), name)
 
     assert cursors.read(cursors.write(position, scope), scope) == position
 
 
-@pytest.mark.parametrize("place", range(0, 90, 7))
+@pytest.mark.parametrize("place", range(0, 110, 7))
 def test_s73_a_cursor_altered_anywhere_is_refused(place: int) -> None:
-    cursors = Cursors(b"k" * 32)
+    cursors = Cursors(lambda: VERSIONS)
     cursor = cursors.write(POSITION, SCOPE)
     place %= len(cursor)
     altered = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
@@ -191,7 +192,7 @@ def test_s73_a_cursor_altered_anywhere_is_refused(place: int) -> None:
 
 @pytest.mark.parametrize("scope", [{}, {"list": "x"}, SCOPE | {"status": "y"}, {"list": "x", "tenant": "u"}])
 def test_s73_a_cursor_is_bound_to_its_whole_scope(scope: Mapping[str, str]) -> None:
-    cursors = Cursors(b"k" * 32)
+    cursors = Cursors(lambda: VERSIONS)
 
     with pytest.raises(Refused):
         cursors.read(cursors.write(POSITION, SCOPE), scope)
@@ -199,7 +200,31 @@ def test_s73_a_cursor_is_bound_to_its_whole_scope(scope: Mapping[str, str]) -> N
 
 def test_s73_a_cursor_of_another_key_is_refused() -> None:
     with pytest.raises(Refused):
-        Cursors(b"l" * 32).read(Cursors(b"k" * 32).write(POSITION, SCOPE), SCOPE)
+        Cursors(lambda: {"a" * 16: b"l" * 32}).read(Cursors(lambda: VERSIONS).write(POSITION, SCOPE), SCOPE)
+
+
+def test_a_cursor_names_the_version_of_its_key_and_outlives_a_rotation() -> None:
+    given = Cursors(lambda: VERSIONS).write(POSITION, SCOPE)
+    rotated = Cursors(lambda: {"b" * 16: b"l" * 32, **VERSIONS})
+
+    assert rotated.read(given, SCOPE) == POSITION
+    assert rotated.write(POSITION, SCOPE).startswith(f"{'b' * 16}.")
+
+
+def test_a_cursor_under_a_key_that_was_removed_is_refused_by_name() -> None:
+    given = Cursors(lambda: VERSIONS).write(POSITION, SCOPE)
+
+    with pytest.raises(Refused, match="made under a key that was removed") as refused:
+        Cursors(lambda: {"b" * 16: b"l" * 32}).read(given, SCOPE)
+    assert refused.value.refusal.code is ProblemCode.CURSOR_INVALID
+
+
+def test_a_cursor_cannot_do_without_the_version_it_was_written_with() -> None:
+    """Two spellings of one cursor are one too many."""
+    cursors = Cursors(lambda: VERSIONS)
+
+    with pytest.raises(Refused):
+        cursors.read(cursors.write(POSITION, SCOPE).rpartition(".")[2], SCOPE)
 
 
 async def test_records_of_one_millisecond_are_all_met(front: Front) -> None:

@@ -34,10 +34,18 @@ def test_a_verification_id_stays() -> None:
     assert made == "ver_3m2m618ep3g6saxsnd8semjxkr"
 
 
+def test_a_cursor_of_before_there_were_versions_is_still_read() -> None:
+    cursors = Cursors(lambda: {"b" * 16: b"j" * 32, "a" * 16: b"k" * 32})
+
+    assert cursors.read("JHzVaekw2zY0E-CbqvGZRgAGYMbYqrw4dmVyX3g", {"list": "x"}) == Position(NOW, "ver_x")
+
+
 def test_a_cursor_stays() -> None:
+    cursors = Cursors(lambda: {"a" * 16: b"k" * 32})
+
     assert (
-        Cursors(b"k" * 32).write(Position(NOW, "ver_x"), {"list": "x"})
-        == "JHzVaekw2zY0E-CbqvGZRgAGYMbYqrw4dmVyX3g"
+        cursors.write(Position(NOW, "ver_x"), {"list": "x"})
+        == f"{'a' * 16}.sLtR3OU1pI2FtR-GhNUaFgAGYMbYqrw4dmVyX3g"
     )
 
 

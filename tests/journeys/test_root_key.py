@@ -8,12 +8,14 @@ from aiohttp import ClientSession
 from app.adapters.files.data_dir import ROOT_KEY_FILE
 from app.adapters.security.crypto import load_root_key
 from tests.documentation import marked
-from tests.journeys.service import begin_deployment, make_tenant, running_service, veristream_json
+from tests.journeys.service import Service, begin_deployment, make_tenant, running_service, veristream_json
 from tests.journeys.service import run_preloaded as run
 from tests.journeys.test_documentation import run as run_block
 
 BOTH, ONE = 2, 1
 """Lines of the file during a rotation, and otherwise."""
+
+AUDIT = "/v1/audit?limit=1"
 
 ENDPOINT = {
     "url": "https://receiver.example/hooks",
@@ -25,6 +27,12 @@ ENDPOINT = {
 def keys_in(folder: Path) -> int:
     """How many root keys lie in the folder."""
     return len((folder / ROOT_KEY_FILE).read_text().split())
+
+
+async def next_cursor(service: Service) -> str:
+    """The cursor behind the first row of the audit log."""
+    _, page = await service.get(AUDIT, key=service.live_key)
+    return str(page["next_cursor"])
 
 
 async def register(client: ClientSession, url: str, key: str) -> int:
@@ -41,7 +49,10 @@ async def test_the_root_key_is_rotated_and_the_old_one_removed_while_the_service
     async with running_service(tmp_path, preloaded=True) as service:
         assert await register(service.client, service.url, service.live_key) == 201
         before = load_root_key(None, tmp_path / ROOT_KEY_FILE)
+        cursor = await next_cursor(service)
         rotated = await veristream_json(tmp_path, "root-key", "rotate")
+        assert (await service.get(f"{AUDIT}&cursor={cursor}", key=service.live_key))[0] == 200
+        assert (await next_cursor(service)).startswith(f"{rotated['current']}.")
         assert (rotated["rewrapped"] >= 1, keys_in(tmp_path)) == (True, BOTH)
 
         assert await register(service.client, service.url, service.test_key) == 201
@@ -51,6 +62,8 @@ async def test_the_root_key_is_rotated_and_the_old_one_removed_while_the_service
         removed = await veristream_json(tmp_path, "root-key", "remove")
         assert (removed["removed"], keys_in(tmp_path)) == (rotated["replaced"], ONE)
         assert load_root_key(None, tmp_path / ROOT_KEY_FILE) != before
+        status, refused = await service.get(f"{AUDIT}&cursor={cursor}", key=service.live_key)
+        assert (status, "under a key that was removed" in refused["detail"]) == (400, True)
     async with running_service(tmp_path, preloaded=True) as again:
         status, _ = await again.get("/v1/webhooks/endpoints", key=service.live_key)
         assert status == 200

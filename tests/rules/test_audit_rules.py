@@ -15,15 +15,20 @@ from streams.audit.rules import (
     canonical,
     chain_key,
     check,
+    check_head,
     classify,
     is_head,
     link,
     seal_head,
 )
-from streams.ports.audit import SealedRow
+from streams.ports.audit import ChainKey, ChainKeys, SealedRow
+from streams.ports.errors import Damaged
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event
 
-KEY = chain_key(bytes(32), ACME)
+VERSION = ChainKey("b" * 16, bytes(32))
+FIRST = ChainKey("a" * 16, b"a" * 32)
+KEYS = ChainKeys((FIRST, VERSION))
+KEY = chain_key(VERSION, ACME)
 ENTRIES = [
     bytes.fromhex(one)
     for one in (
@@ -65,7 +70,7 @@ def first_fault(rows: Sequence[SealedRow]) -> tuple[int, ChainFault] | None:
     previous: ChainLink | None = None
     for n, one in enumerate(rows):
         if check(previous, one, KEY) is not None:
-            return n, classify(previous, one, rows[n + 1 :], rows[-1].link, KEY)
+            return n, classify(previous, one, rows[n + 1 :], rows[-1].link, [KEY])
         previous = one.link
     return None
 
@@ -132,7 +137,7 @@ def test_a_link_follows_the_one_before_it() -> None:
 
 
 def test_a_link_needs_the_key() -> None:
-    assert link(None, row(0), KEY).hash != link(None, row(0), chain_key(bytes(32), GLOBEX)).hash
+    assert link(None, row(0), KEY).hash != link(None, row(0), chain_key(VERSION, GLOBEX)).hash
 
 
 def test_an_honest_chain_has_no_fault() -> None:
@@ -208,7 +213,7 @@ def test_a_forged_row_between_two_is_foreign() -> None:
 
 def test_a_row_of_another_chain_is_foreign() -> None:
     rows = chain(3)
-    other = link(rows[0].link, row(99), chain_key(bytes(32), GLOBEX))
+    other = link(rows[0].link, row(99), chain_key(VERSION, GLOBEX))
 
     assert first_fault([rows[0], SealedRow(row(99), other), rows[2]]) == (1, ChainFault.FOREIGN)
 
@@ -216,20 +221,37 @@ def test_a_row_of_another_chain_is_foreign() -> None:
 def test_a_sealed_head_is_known() -> None:
     head = link(None, row(0), KEY)
 
-    assert is_head(head, seal_head(head, KEY), KEY)
+    assert is_head(head, seal_head(head, VERSION, ACME), KEYS, ACME)
+
+
+def test_the_seal_of_a_head_names_the_version_of_the_key() -> None:
+    head = link(None, row(0), KEY)
+    mac = seal_head(head, VERSION, ACME).removeprefix(f"{VERSION.version}:")
+
+    assert not is_head(head, f"{FIRST.version}:{mac}", KEYS, ACME)
+    with pytest.raises(Damaged, match=f"names root key {VERSION.version}, of which there is no key"):
+        check_head(head, f"{VERSION.version}:{mac}", ChainKeys((FIRST,)), ACME)
+
+
+def test_a_head_sealed_before_there_were_versions_is_of_the_first() -> None:
+    head = link(None, row(0), chain_key(FIRST, ACME))
+    mac = seal_head(head, FIRST, ACME).removeprefix(f"{FIRST.version}:")
+
+    assert is_head(head, mac, KEYS, ACME)
+    assert not is_head(head, seal_head(head, VERSION, ACME).removeprefix(f"{VERSION.version}:"), KEYS, ACME)
 
 
 @pytest.mark.parametrize("changes", [{"position": 2}, {"hash": "0" * 64}, {"prev_hash": "1" * 64}])
 def test_a_head_that_was_altered_is_not_known(changes: dict[str, object]) -> None:
     head = link(None, row(0), KEY)
 
-    assert not is_head(head.model_copy(update=changes), seal_head(head, KEY), KEY)
+    assert not is_head(head.model_copy(update=changes), seal_head(head, VERSION, ACME), KEYS, ACME)
 
 
 def test_a_head_of_another_tenant_is_not_known() -> None:
     head = link(None, row(0), KEY)
 
-    assert not is_head(head, seal_head(head, chain_key(bytes(32), GLOBEX)), KEY)
+    assert not is_head(head, seal_head(head, VERSION, GLOBEX), KEYS, ACME)
 
 
 @pytest.mark.parametrize("size", range(len(ROOTS)))

@@ -1,5 +1,6 @@
 """What a copy of the data folder shows: no member's name or address, no webhook URL, no network address."""
 
+import hmac
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,11 +10,14 @@ from typing import Any, Final
 
 import pyotp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.adapters.files.data_dir import DATABASE_FILE
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import RootKey
+from app.adapters.security.keyed_hash import HmacSha256
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.ids import TenantId, derive_id
 from schemas.people import Reviewer
@@ -34,7 +38,6 @@ from tests.journeys.service import Service, running_service, small_request, veri
 from tests.webhook_receiver import open_receiver
 
 ROOT: Final = RootKey(bytes(range(32)))
-CHAIN_KEY: Final = bytes(32)
 EMAIL_CANARY: Final = "canary.mail"
 NAME_CANARY: Final = "Canaryname"
 IP_CANARY: Final = "203.0.113.77"
@@ -162,9 +165,9 @@ async def test_addresses_of_audit_rows_are_sealed_and_the_chain_holds(
 ) -> None:
     for number in range(3):
         await stores.journal.commit(act(ACME, row_of(number, None if number == 1 else IP_CANARY)))
-    await SealChain(stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
 
-    report = await verify_chain(stores.audit_log, ACME, CHAIN_KEY)
+    report = await verify_chain(stores.audit_log, ACME)
     rows = await stores.audit_log.page(ACME, AuditFilter(), limit=5)
 
     assert report.ok
@@ -178,7 +181,7 @@ async def test_s57_an_exchanged_address_breaks_the_chain(
 ) -> None:
     for number in range(2):
         await stores.journal.commit(act(ACME, row_of(number, f"192.0.2.{number}")))
-    await SealChain(stores.audit_log, CHAIN_KEY)(SealAudit(tenant_id=ACME))
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
     first, second = shelves.audit[ACME].values()
     other = {
         "another row's": second.context["ip"],
@@ -187,7 +190,7 @@ async def test_s57_an_exchanged_address_breaks_the_chain(
     }[place]
     shelves.audit[ACME][first.event_id] = first.model_copy(update={"context": {**first.context, "ip": other}})
 
-    assert not (await verify_chain(stores.audit_log, ACME, CHAIN_KEY)).ok
+    assert not (await verify_chain(stores.audit_log, ACME)).ok
 
 
 async def test_s56_no_command_carries_a_subject_id_in_the_clear() -> None:
@@ -306,3 +309,9 @@ async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tm
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as store:
         listed = "SELECT count(*) FROM record_places WHERE instr(value, ?) > 0"
         assert store.execute(listed, (SUBJECT_CANARY,)).fetchone() == (0,)
+
+
+@given(key=st.binary(max_size=64), message=st.binary(max_size=300))
+def test_the_code_of_an_index_is_the_hmac_of_the_standard_library(key: bytes, message: bytes) -> None:
+    keyed = HmacSha256(key)
+    assert [keyed.digest(message) for _ in range(2)] == [hmac.digest(key, message, "sha256")] * 2

@@ -14,7 +14,7 @@ from typing_extensions import override
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.files.data_dir import CHECKPOINTS_FOLDER, DATABASE_FILE
 from app.adapters.security.checkpoint_signing import checkpoint_key
-from app.adapters.security.crypto import Purpose, RootKey
+from app.adapters.security.crypto import RootKey
 from app.composition.stores import open_deployment
 from app.doctor.audit_chains import NONE_FOUND, AuditReport, read_heads, verify_audit
 from app.process.startup import CannotStart
@@ -57,8 +57,7 @@ class Deployment:
                 row = build_audit_event(event_id=event_id, created_at=THEN + timedelta(seconds=self._rows))
                 record = build_record(tenant_id=tenant_id, id=f"ver_{self._rows}")
                 await stage.stores.journal.commit(Change(tenant_id, (record,), (row,)))
-            key = stage.root_key.derive(Purpose.AUDIT_CHAIN)
-            await SealChain(stage.stores.audit_log, key)(SealAudit(tenant_id=tenant_id))
+            await SealChain(stage.stores.audit_log)(SealAudit(tenant_id=tenant_id))
             if checkpoint:
                 self.now += timedelta(minutes=1)
                 copies = {"file": CheckpointFiles(self.file.parent)}

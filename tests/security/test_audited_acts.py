@@ -9,7 +9,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.security.crypto import Purpose, RootKey
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import open_deployment
@@ -218,14 +218,14 @@ async def furnished(tmp_path: Path) -> AsyncIterator[Furnished]:
 
 
 async def test_s58_a_chain_holds_after_its_subjects_were_erased(furnished: Furnished) -> None:
-    stores, chain = furnished.front.stores, KEY.derive(Purpose.AUDIT_CHAIN)
-    await SealChain(stores.audit_log, chain)(SealAudit(tenant_id=ACME))
-    before = await verify_chain(stores.audit_log, ACME, chain)
+    stores = furnished.front.stores
+    await SealChain(stores.audit_log)(SealAudit(tenant_id=ACME))
+    before = await verify_chain(stores.audit_log, ACME)
 
     for subject in (f"{SUBJECT}0", "sim:approved@canary"):
         await stores.vault.destroy(ACME, SubjectId(subject))
 
-    after = await verify_chain(stores.audit_log, ACME, chain)
+    after = await verify_chain(stores.audit_log, ACME)
     assert (before.ok, after) == (True, before)
     assert after.rows > 10
 

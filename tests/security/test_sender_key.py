@@ -13,15 +13,14 @@ from app.adapters.security.crypto import (
     RootKey,
     RootKeyRefused,
     SenderKey,
-    chain_key_of,
 )
+from app.adapters.security.derived_keys import chain_keys_of
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.composition.stores import keys_of
 from app.settings import Settings, SettingsRefused
 from schemas.ids import EndpointId, SubjectId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import SealedSecret
-from streams.audit.rules import chain_key
 from streams.ports.errors import KeyUnavailable
 from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.message import Delivery
@@ -81,7 +80,7 @@ async def test_a_sender_opens_endpoints_secrets_and_no_subjects(tmp_path: Path) 
         with pytest.raises(KeyUnavailable):
             await stores.vault.open(ACME, SUBJECT, "address", personal)
     with pytest.raises(KeyUnavailable):
-        chain_key(chain_key_of(SENDER), ACME)
+        _ = chain_keys_of(SENDER).newest
 
 
 async def test_a_sender_key_of_another_deployment_is_refused_at_start(tmp_path: Path) -> None:

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.adapters.cassandra.audit_rows import RowKey
+from app.adapters.cassandra.keyspace import KEY_CHECK, read_setting
+from app.adapters.cassandra.root_keys import read_keyset
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
+from app.adapters.security.key_versions import ChainKeyRing
 from schemas.audit import ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
-from streams.audit.rules import chain_key, is_head, seal_head
+from streams.audit.rules import check_head, is_head, seal_head
+from streams.ports.audit import ChainKeys
 from streams.ports.errors import Damaged
 
 BUCKET: Final = 10_000
@@ -66,12 +70,24 @@ class Head:
 
 
 class Chains:
-    """The chains of all tenants; `key` is what the chains' own keys are derived from."""
+    """The chains of all tenants; `ring` has the versions of their key."""
 
-    def __init__(self, session: Session, key: bytes, draw: Callable[[], str]) -> None:
+    def __init__(self, session: Session, ring: ChainKeyRing, draw: Callable[[], str]) -> None:
         self._session = session
-        self._key = key
+        self._ring = ring
         self._draw = draw
+
+    async def keys(self) -> ChainKeys:
+        """Return the versions of the chains' key up to that of the root key which stands in the store.
+
+        Raises:
+            StoreUnavailable: This process was not given that root key.
+        """
+        check = await read_setting(self._session, KEY_CHECK)
+        if self._ring.follows(check):
+            return self._ring.known
+        keyset = await read_keyset(self._session)
+        return await asyncio.to_thread(self._ring.follow, check, lambda: keyset)
 
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
         """Return the head, None before the first, once all links up to it are written.
@@ -83,7 +99,7 @@ class Chains:
         if head is None:
             return None
         if not self._is_genuine(tenant_id, head):
-            raise Damaged("the head of the audit chain was not sealed here")
+            check_head(head.link, head.seal, await self.keys(), tenant_id)
         if head.outbox is not None:
             await self._write_out(tenant_id, head.link, _from_outbox(head))
         return head.link
@@ -91,6 +107,7 @@ class Chains:
     async def heads(self) -> Sequence[ChainHead]:
         """Return the heads that were sealed; links still in an outbox count, for the head has moved."""
         found: list[ChainHead] = []
+        await self.keys()
         async for rows in self._session.pages(_HEADS, ()):
             for *columns, tenant in rows:
                 head, tenant_id = _to_head(columns), TenantId(tenant)
@@ -105,7 +122,7 @@ class Chains:
         """Move the head along the links and write them; False, and nothing written, when it moved before."""
         last = links[-1].link
         sealer = self._draw()
-        seal = seal_head(last, chain_key(self._key, tenant_id))
+        seal = seal_head(last, self._ring.known.newest, tenant_id)
         moved = (last.position, last.prev_hash, last.hash, seal, _to_outbox(links), sealer, tenant_id)
         expected = (None, None) if standing is None else (standing.position, standing.hash)
         attempt = Attempt((_MOVE, (*moved, *expected)), (_STANDING, (tenant_id,)), {"sealer": sealer})
@@ -155,7 +172,7 @@ class Chains:
         return _to_head(rows[0]) if rows else None
 
     def _is_genuine(self, tenant_id: TenantId, head: Head) -> bool:
-        return is_head(head.link, head.seal, chain_key(self._key, tenant_id))
+        return is_head(head.link, head.seal, self._ring.known, tenant_id)
 
     async def _write_out(self, tenant_id: TenantId, head: ChainLink, links: Sequence[StoredLink]) -> None:
         """Give links rows of their own, write positions into the rows, and empty the outbox of the head."""

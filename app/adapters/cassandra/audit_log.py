@@ -11,10 +11,11 @@ from app.adapters.cassandra.audit_pages import find_page, find_rows
 from app.adapters.cassandra.audit_queue import READ_AT_ONCE, Hint, WaitingRows
 from app.adapters.cassandra.audit_rows import RowKey, StoredRow
 from app.adapters.cassandra.session import Session
+from app.adapters.security.key_versions import ChainKeyRing
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
-from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.audit import AuditLog, ChainKeys, SealedRow
 from streams.ports.errors import Damaged
 from streams.ports.records import Position
 
@@ -28,9 +29,9 @@ def _draw_sealer() -> str:
 class CassandraAuditLog(AuditLog):
     """Rows are written by the journal (`audit_statements`); `draw` distinguishes attempts to seal."""
 
-    def __init__(self, session: Session, key: bytes, draw: Callable[[], str] = _draw_sealer) -> None:
+    def __init__(self, session: Session, ring: ChainKeyRing, draw: Callable[[], str] = _draw_sealer) -> None:
         self._session = session
-        self._chains = Chains(session, key, draw)
+        self._chains = Chains(session, ring, draw)
         self._waiting = WaitingRows(session)
 
     @override
@@ -58,6 +59,10 @@ class CassandraAuditLog(AuditLog):
             if len(found) >= limit:
                 break
         return [row.to_event() for row in list(found.values())[:limit]]
+
+    @override
+    async def keys(self) -> ChainKeys:
+        return await self._chains.keys()
 
     @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:

@@ -10,7 +10,8 @@ listed by shard. One table for both would rewrite what is stored.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from itertools import groupby, takewhile
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -30,12 +31,12 @@ REMOVED_AT_ONCE: Final = 100
 SETTLED_US: Final = 120_000_000
 """How long after its last use an empty slot is struck off the list, in microseconds: long enough for a batch
 that was under way to arrive, with clocks that differ. A later commit puts the slot on the list again,
-and a newer entry survives, because only the one that was seen is struck off."""
+and a newer entry survives, because what is struck off is no younger than what was seen."""
 
 _SLOTS: Final = Statement("SELECT slot FROM audit_slots WHERE shard = ? AND tenant = ?")
 _ALL_SLOTS: Final = Statement("SELECT shard, tenant, slot, writetime(used) FROM audit_slots WHERE shard IN ?")
 _STRIKE: Final = Statement(
-    "DELETE FROM audit_slots USING TIMESTAMP ? WHERE shard = ? AND tenant = ? AND slot = ?"
+    "DELETE FROM audit_slots USING TIMESTAMP ? WHERE shard = ? AND tenant = ? AND slot <= ?"
 )
 _PEEK: Final = Statement("SELECT at FROM audit_waiting WHERE tenant = ? AND slot = ? LIMIT 1")
 _READ: Final = Statement(
@@ -53,6 +54,16 @@ class Hint(NamedTuple):
     key: RowKey
 
 
+class _Entry(NamedTuple):
+    """A slot on the list."""
+
+    shard: int
+    tenant: str
+    slot: int
+    used_at: int
+    """When a row was last put into it, in microseconds."""
+
+
 class WaitingRows:
     """The queues of all tenants; `audit_statements` fills them."""
 
@@ -62,22 +73,21 @@ class WaitingRows:
 
     async def tenants(self) -> Sequence[TenantId]:
         """Return the tenants whose queues hold hints; strike off what has been empty for a while."""
-        entries = [entry async for entry in self._entries(_ALL_SLOTS, list(range(SHARDS)))]
-        found: dict[TenantId, None] = {}
-        for start in range(0, len(entries), PEEKS_AT_ONCE):
-            group = entries[start : start + PEEKS_AT_ONCE]
-            for tenant_id in await asyncio.gather(*(self._look_into(*entry) for entry in group)):
-                if tenant_id is not None:
-                    found[tenant_id] = None
-        return list(found)
+        entries = [_Entry(*entry) async for entry in self._entries(_ALL_SLOTS, list(range(SHARDS)))]
+        used = {place async for place in self._used([(entry.tenant, entry.slot) for entry in entries])}
+        for (shard, tenant), listed in groupby(entries, lambda entry: (entry.shard, entry.tenant)):
+            await self._strike(
+                shard, tenant, takewhile(lambda one: (one.tenant, one.slot) not in used, listed)
+            )
+        return list(dict.fromkeys(TenantId(tenant) for tenant, _ in sorted(used)))
 
-    async def _look_into(self, shard: int, tenant: str, slot: int, used_at: int | None) -> TenantId | None:
-        """Return the tenant when the slot holds anything."""
-        if await self._session.execute(_PEEK, (tenant, slot)):
-            return TenantId(tenant)
-        if used_at is not None and used_at < self._clock() * 1_000_000 - SETTLED_US:
-            await self._session.execute(_STRIKE, (used_at, shard, tenant, slot))
-        return None
+    async def _strike(self, shard: int, tenant: str, empty: Iterable["_Entry"]) -> None:
+        """Strike off the oldest empty slots by one tombstone, which swallows the one before it."""
+        settled = self._clock() * 1_000_000 - SETTLED_US
+        over = list(takewhile(lambda one: one.used_at < settled, empty))
+        if over:
+            newest = max(entry.used_at for entry in over)
+            await self._session.execute(_STRIKE, (newest, shard, tenant, over[-1].slot))
 
     async def read(self, tenant_id: TenantId, at_once: int = READ_AT_ONCE) -> AsyncIterator[Sequence[Hint]]:
         """Yield the tenant's hints in the order of the commits, some at a time."""
@@ -91,12 +101,17 @@ class WaitingRows:
     async def _used_slots(self, tenant_id: TenantId) -> AsyncIterator[int]:
         """Yield the slots that hold anything, oldest first; many may be empty and not struck off yet."""
         slots = [slot async for (slot,) in self._entries(_SLOTS, shard_of(tenant_id), tenant_id)]
-        for start in range(0, len(slots), PEEKS_AT_ONCE):
-            group = slots[start : start + PEEKS_AT_ONCE]
-            peeks = await asyncio.gather(*(self._session.execute(_PEEK, (tenant_id, slot)) for slot in group))
-            for slot, peek in zip(group, peeks, strict=True):
+        async for _, slot in self._used([(tenant_id, slot) for slot in slots]):
+            yield slot
+
+    async def _used(self, places: Sequence[tuple[str, int]]) -> AsyncIterator[tuple[str, int]]:
+        """Yield those of the tenants' slots that hold anything, in their order."""
+        for start in range(0, len(places), PEEKS_AT_ONCE):
+            group = places[start : start + PEEKS_AT_ONCE]
+            peeks = await asyncio.gather(*(self._session.execute(_PEEK, place) for place in group))
+            for place, peek in zip(group, peeks, strict=True):
                 if peek:
-                    yield slot
+                    yield place
 
     async def find(self, tenant_id: TenantId, event_ids: Collection[AuditEventId]) -> Sequence[Hint]:
         """Return the hints at those of the rows that have any, read from the front as far as need be."""

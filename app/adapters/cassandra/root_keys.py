@@ -31,6 +31,12 @@ _REWRAP: Final = Statement(
 )
 
 
+async def read_keyset(session: Session) -> KeySet:
+    """Return the set of root keys as it stands."""
+    text = await read_setting(session, _ROOT_KEYS)
+    return KeySet() if text is None else KeySet.model_validate_json(text)
+
+
 class CassandraRootKeys(RootKeyStore):
     """Changes rows by lightweight transactions only, as everybody does who writes them."""
 
@@ -43,8 +49,7 @@ class CassandraRootKeys(RootKeyStore):
             check = await read_setting(self._session, KEY_CHECK)
         except InvalidRequest:  # no such table: nobody migrated the keyspace yet
             return KeyState(None, KeySet())
-        text = await read_setting(self._session, _ROOT_KEYS)
-        return KeyState(check, KeySet() if text is None else KeySet.model_validate_json(text))
+        return KeyState(check, await read_keyset(self._session))
 
     @override
     async def replace_keyset(self, old: KeySet, new: KeySet) -> None:

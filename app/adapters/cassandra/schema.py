@@ -117,7 +117,7 @@ _AUDIT: Final = (
         tenant text, livemode boolean, name text, value text, day bigint, created_at bigint, event_id text,
         PRIMARY KEY ((tenant, livemode, name, value, day), created_at, event_id)
     ) WITH CLUSTERING ORDER BY (created_at DESC, event_id DESC)""",
-    # Rows outside their chain, in commit order, by slots of ten minutes of created_at; emptied by sealing.
+    # Rows outside their chain, in commit order, by slots of a minute of created_at; emptied by sealing.
     f"""
     CREATE TABLE IF NOT EXISTS audit_waiting (
         tenant text, slot bigint, at timeuuid, event_id text, created_at bigint, livemode boolean,

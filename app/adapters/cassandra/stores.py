@@ -18,7 +18,8 @@ from app.adapters.cassandra.record_removal import CassandraRecordRemoval
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session
 from app.adapters.files.blobs import BlobFiles
-from app.adapters.security.crypto import Keys, chain_key_of
+from app.adapters.security.crypto import Keys
+from app.adapters.security.key_versions import ChainKeyRing
 from app.adapters.security.keyring import KeyRing
 from streams.ports.stores import Stores
 
@@ -60,7 +61,7 @@ def build_stores(
     return Stores(
         journal=journal,
         records=CassandraRecords(session, journal.finish),
-        audit_log=CassandraAuditLog(session, chain_key_of(keys)),
+        audit_log=CassandraAuditLog(session, ChainKeyRing(keys)),
         evidence=evidence,
         vault=CassandraVault(subjects),
         feed=CassandraEventFeed(session, settle_s),

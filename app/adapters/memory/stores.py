@@ -10,15 +10,16 @@ from typing_extensions import override
 
 from app.adapters.memory.ages import MemoryEvidenceAges, MemoryRecordRemoval
 from app.adapters.memory.feed import FeedShelf, MemoryEventFeed
-from app.adapters.security.crypto import Keys, chain_key_of
+from app.adapters.security.crypto import Keys
+from app.adapters.security.derived_keys import chain_keys_of
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, AuditEventId, EventId, EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound
-from streams.audit.rules import CHAIN, chain_key, is_chosen, is_head, seal_head
-from streams.ports.audit import AuditLog, SealedRow
+from streams.audit.rules import CHAIN, check_head, is_chosen, is_head, seal_head
+from streams.ports.audit import AuditLog, ChainKeys, SealedRow
 from streams.ports.errors import Conflict, Damaged
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
@@ -50,7 +51,7 @@ def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
     return Stores(
         journal=MemoryJournal(shared),
         records=MemoryRecords(shared),
-        audit_log=MemoryAuditLog(shared, chain_key_of(keys)),
+        audit_log=MemoryAuditLog(shared, chain_keys_of(keys)),
         evidence=MemoryEvidenceStore(shared, ring),
         vault=MemoryVault(shared, ring),
         feed=MemoryEventFeed(shared.feed),
@@ -182,9 +183,9 @@ def _is_before(created_at: datetime, own_id: str, position: Position | None) -> 
 class MemoryAuditLog(AuditLog):
     """Dictionaries keep the order of commits."""
 
-    def __init__(self, shelves: Shelves, key: bytes) -> None:
+    def __init__(self, shelves: Shelves, keys: ChainKeys) -> None:
         self._shelves = shelves
-        self._key = key
+        self._keys = keys
 
     @override
     async def page(
@@ -214,12 +215,15 @@ class MemoryAuditLog(AuditLog):
         return list(self._waiting(tenant_id))[:limit]
 
     @override
+    async def keys(self) -> ChainKeys:
+        return self._keys
+
+    @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
         if tenant_id not in self._shelves.heads:
             return None
         head, seal = self._shelves.heads[tenant_id]
-        if not is_head(head, seal, chain_key(self._key, tenant_id)):
-            raise Damaged("the head of the audit chain was not sealed here")
+        check_head(head, seal, self._keys, tenant_id)
         return head
 
     @override
@@ -227,7 +231,7 @@ class MemoryAuditLog(AuditLog):
         return [
             ChainHead(tenant_id=tenant_id, position=head.position, hash=head.hash)
             for tenant_id, (head, seal) in self._shelves.heads.items()
-            if is_head(head, seal, chain_key(self._key, tenant_id))
+            if is_head(head, seal, self._keys, tenant_id)
         ]
 
     @override
@@ -244,7 +248,7 @@ class MemoryAuditLog(AuditLog):
         if any(event_id in links or event_id not in known for event_id, _ in rows):
             raise Damaged("a row is unknown or in the chain already")
         links.update(rows)
-        self._shelves.heads[tenant_id] = (last, seal_head(last, chain_key(self._key, tenant_id)))
+        self._shelves.heads[tenant_id] = (last, seal_head(last, self._keys.newest, tenant_id))
         return True
 
     @override

@@ -146,11 +146,6 @@ Keys: TypeAlias = RootKey | SenderKey
 """What a process derives its keys from."""
 
 
-def chain_key_of(keys: Keys) -> bytes:
-    """Return the key of the audit log's chains; empty for a sender, which can neither seal nor verify one."""
-    return keys.derive(Purpose.AUDIT_CHAIN) if isinstance(keys, RootKey) else b""
-
-
 def derive_own(keys: Keys, label: str) -> bytes:
     """Return the key that this very key derives, whatever was carried over from an earlier one."""
     return _derived(keys.secret, label)

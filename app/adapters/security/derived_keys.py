@@ -1,7 +1,8 @@
 """Keys that stay when the root key is rotated: derived from an earlier one, sealed under the later ones.
 
 Keyed hashes of what nobody can hash again (API keys, addresses, subject ids), the audit chains and the
-records of the log need the key they were made under for as long as they are kept.
+records of the log need the key they were made under for as long as they are kept. The chains' key has
+versions: each root key derives one for what is sealed under it, and the versions before stay.
 """
 
 import base64
@@ -27,6 +28,7 @@ from app.adapters.security.crypto import (
 )
 from schemas.base import Frozen, Timestamp
 from schemas.topics import Topic
+from streams.ports.audit import ChainKey, ChainKeys
 from streams.ports.errors import Damaged
 
 AnyKey = TypeVar("AnyKey", RootKey, SenderKey)
@@ -47,6 +49,9 @@ CARRIED: Final = (
     *(f"{RECORDS}table.{name}" for name in TABLES),
 )
 """Labels of the keys that stay."""
+
+_CHAIN_VERSION: Final = f"{Purpose.AUDIT_CHAIN}/"
+"""Begins the label of a version of the chains' key that stays, before its number and its name."""
 
 ID_DIGITS: Final = 16
 """Hexadecimal digits of a root key's id: 64 bits, more than tell the few keys of a deployment apart."""
@@ -100,9 +105,31 @@ def id_of(keys: RootKey | SenderKey) -> str:
     return key_id(check_of(keys))
 
 
+def chain_keys_of(keys: Keys) -> ChainKeys:
+    """Return the versions of the key of the audit chains: one of each root key there has been.
+
+    A sender has none: it can neither seal nor verify a chain.
+    """
+    if isinstance(keys, SenderKey):
+        return ChainKeys(())
+    own = ChainKey(id_of(keys), derive_own(keys, Purpose.AUDIT_CHAIN))
+    labels = sorted(label for label in keys.carried if label.startswith(_CHAIN_VERSION))
+    before = [ChainKey(label.rpartition("/")[2], keys.carried[label]) for label in labels]
+    if not labels and Purpose.AUDIT_CHAIN in keys.carried:  # rotated before there were versions
+        before = [ChainKey("", keys.carried[Purpose.AUDIT_CHAIN])]
+    return ChainKeys((*before, own))
+
+
+def cursor_keys_of(root_key: RootKey) -> dict[str, bytes]:
+    """Return the versions of the key of cursors by their names, the current one first."""
+    return {id_of(key): derive_own(key, Purpose.CURSORS) for key in (root_key, *root_key.others)}
+
+
 def entry_of(root_key: RootKey, current: RootKey, added_at: Timestamp) -> KeyEntry:
     """Return the entry of a root key that is to follow the current one."""
     derived = {label: current.derive(label) for label in CARRIED}
+    for number, key in enumerate(chain_keys_of(current).versions):
+        derived[f"{_CHAIN_VERSION}{number:04}/{key.version}"] = key.secret
     for_sender = {label: key for label, key in derived.items() if label in SENDER_LABELS}
     return KeyEntry(
         key_id=id_of(root_key),

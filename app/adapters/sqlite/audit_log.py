@@ -8,16 +8,17 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from app.adapters.security.key_versions import ChainKeyRing
 from app.adapters.shared.columns import BEYOND, to_millis
-from app.adapters.sqlite.audit_appending import SET_HEADS
+from app.adapters.sqlite.audit_appending import SET_HEADS, chain_keys
 from app.adapters.sqlite.audit_rows import COLUMNS, LINK, to_event, to_event_or_none, to_link
 from app.adapters.sqlite.batching import write_rows
 from app.adapters.sqlite.engine import Engine
 from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
-from streams.audit.rules import chain_key, is_head, names, seal_head
-from streams.ports.audit import AuditLog, SealedRow
+from streams.audit.rules import check_head, is_head, names, seal_head
+from streams.ports.audit import AuditLog, ChainKeys, SealedRow
 from streams.ports.errors import Damaged
 from streams.ports.records import Position
 
@@ -104,15 +105,16 @@ class _Seal:
     """Links to append, as rows; called on the writer's thread."""
 
     def __init__(
-        self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]], key: bytes
+        self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]], ring: ChainKeyRing
     ) -> None:
         self._tenant_id = tenant_id
         self._rows = rows
-        self._key = key
+        self._ring = ring
 
     def __call__(self, connection: sqlite3.Connection) -> bool:
         first, last = self._rows[0][1], self._rows[-1][1]
-        head = _read_head(connection, self._tenant_id, self._key)
+        keys = chain_keys(connection, self._ring)
+        head = _read_head(connection, self._tenant_id, keys)
         standing = (0, first.prev_hash) if head is None else (head.position, head.hash)
         if standing != (first.position - 1, first.prev_hash):
             return False
@@ -123,7 +125,7 @@ class _Seal:
         if written != len(self._rows):
             raise Damaged("a row is not in the log")
         connection.execute(_SEALED, (self._tenant_id, self._tenant_id, first.position, last.position))
-        seal = seal_head(last, self._key)
+        seal = seal_head(last, keys.newest, self._tenant_id)
         connection.execute(SET_HEADS, (self._tenant_id, last.position, last.prev_hash, last.hash, seal))
         return True
 
@@ -131,22 +133,21 @@ class _Seal:
         return self._tenant_id, event_id, link.position, link.prev_hash, link.hash
 
 
-def _read_head(connection: sqlite3.Connection, tenant_id: TenantId, key: bytes) -> ChainLink | None:
+def _read_head(connection: sqlite3.Connection, tenant_id: TenantId, keys: ChainKeys) -> ChainLink | None:
     row = connection.execute(_HEAD, (tenant_id,)).fetchone()
     if row is None:
         return None
     head = to_link(row[:3])
-    if not is_head(head, row[3], key):
-        raise Damaged("the head of the audit chain was not sealed here")
+    check_head(head, str(row[3]), keys, tenant_id)
     return head
 
 
 class SqliteAuditLog(AuditLog):
     """Rows, links and the sealed head of each tenant's chain."""
 
-    def __init__(self, engine: Engine, key: bytes) -> None:
+    def __init__(self, engine: Engine, ring: ChainKeyRing) -> None:
         self._engine = engine
-        self._key = key
+        self._ring = ring
 
     @override
     async def page(
@@ -175,9 +176,14 @@ class SqliteAuditLog(AuditLog):
         return [to_event(row) for row in rows]
 
     @override
+    async def keys(self) -> ChainKeys:
+        return await self._engine.read(lambda reader: chain_keys(reader, self._ring))
+
+    @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
-        key = chain_key(self._key, tenant_id)
-        return await self._engine.read(lambda reader: _read_head(reader, tenant_id, key))
+        return await self._engine.read(
+            lambda reader: _read_head(reader, tenant_id, chain_keys(reader, self._ring))
+        )
 
     @override
     async def heads(self) -> Sequence[ChainHead]:
@@ -185,17 +191,18 @@ class SqliteAuditLog(AuditLog):
 
     def _read_heads(self, reader: sqlite3.Connection) -> list[ChainHead]:
         """Check each seal on the reader's thread: of many tenants that takes a while."""
+        keys = chain_keys(reader, self._ring)
         return [
             ChainHead(tenant_id=TenantId(tenant), position=head.position, hash=head.hash)
             for *columns, seal, tenant in reader.execute(_HEADS)
-            if is_head(head := to_link(columns), str(seal), chain_key(self._key, TenantId(tenant)))
+            if is_head(head := to_link(columns), str(seal), keys, TenantId(tenant))
         ]
 
     @override
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:
         if not rows:
             return True
-        return await self._engine.write(_Seal(tenant_id, rows, chain_key(self._key, tenant_id)))
+        return await self._engine.write(_Seal(tenant_id, rows, self._ring))
 
     @override
     async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
+from app.adapters.security.key_versions import ChainKeyRing
 from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
 from app.adapters.sqlite.audit_appending import append_audit, rows_of
 from app.adapters.sqlite.batching import BatchJob, each, read_rows, write_rows
@@ -84,14 +85,14 @@ class _Commit(BatchJob[Committed]):
 
     touches = "journal"
 
-    def __init__(self, change: Change, millis: Callable[[], int], chain_key: bytes) -> None:
+    def __init__(self, change: Change, millis: Callable[[], int], chain_keys: ChainKeyRing | None) -> None:
         if any(record.tenant_id not in (change.tenant_id, PLATFORM) for record in change.records):
             raise ValueError("a record of a change is this tenant's or the platform's")
         self.change = change
         self.audit = rows_of(change)
         self.events = [(one.id, one.tenant_id, one.livemode, one.to_bytes()) for one in change.events]
         self.millis = millis
-        self.chain_key = chain_key
+        self.chain_keys = chain_keys
 
     @override
     @classmethod
@@ -103,7 +104,7 @@ class _Commit(BatchJob[Committed]):
         pairs = zip(jobs, answers, strict=True)
         won = [job for job, answer in pairs if isinstance(answer, Committed) and answer.won]
         _write(connection, ledger)
-        append_audit(connection, [row for job in won for row in job.audit], jobs[0].chain_key)
+        append_audit(connection, [row for job in won for row in job.audit], jobs[0].chain_keys)
         append_events(connection, [row for job in won for row in job.events], jobs[0].millis())
         return answers
 
@@ -187,15 +188,15 @@ class SqliteJournal(Journal):
         engine: Engine,
         millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         *,
-        chain_key: bytes = b"",
+        chain_keys: ChainKeyRing | None = None,
     ) -> None:
         self._engine = engine
         self._millis = millis
-        self._chain_key = chain_key
+        self._chain_keys = chain_keys
 
     @override
     async def commit(self, change: Change) -> Committed:
-        return await self._engine.write(_Commit(change, self._millis, self._chain_key))
+        return await self._engine.write(_Commit(change, self._millis, self._chain_keys))
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:

@@ -36,12 +36,12 @@ class SqliteRootKeys(RootKeyStore):
 
     @override
     async def read(self) -> KeyState:
-        return await asyncio.to_thread(self._look, _state)
+        return await asyncio.to_thread(self._look, state_of)
 
     @override
     async def replace_keyset(self, old: KeySet, new: KeySet) -> None:
         def replace(connection: sqlite3.Connection) -> None:
-            if _state(connection).keyset != old:
+            if state_of(connection).keyset != old:
                 raise StoreUnavailable("another rotation of the root key is under way; run it again")
             text = new.model_dump_json().encode()
             if not connection.execute(_REPLACE, (text,)).rowcount:
@@ -99,7 +99,8 @@ class SqliteRootKeys(RootKeyStore):
             raise StoreUnavailable(f"{self._path}: {error}") from error
 
 
-def _state(connection: sqlite3.Connection) -> KeyState:
+def state_of(connection: sqlite3.Connection) -> KeyState:
+    """Return what the file says about root keys."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchall():
         return KeyState(None, KeySet())  # a file that is being made, or somebody else's
     found: dict[str, bytes] = dict(connection.execute(_READ).fetchall())

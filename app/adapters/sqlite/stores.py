@@ -9,7 +9,8 @@ from pathlib import Path
 
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE, make_private
-from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused, chain_key_of
+from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused
+from app.adapters.security.key_versions import ChainKeyRing
 from app.adapters.security.keyring import KeyRing
 from app.adapters.sqlite.audit_log import SqliteAuditLog
 from app.adapters.sqlite.engine import READER_CACHE_KIB, Engine, connect, prepare
@@ -39,19 +40,19 @@ async def open_sqlite_stores(
         RootKeyRefused: The data was sealed under another root key.
     """
     engine = await asyncio.to_thread(_open, data_dir, keys, asyncio.get_running_loop())
-    ring, chain_key = KeyRing(keys), chain_key_of(keys)
+    ring, chain_keys = KeyRing(keys), ChainKeyRing(keys)
     blobs = BlobFiles(blobs_dir or data_dir / BLOBS_FOLDER, durable=durable)
     try:
         yield Stores(
-            journal=SqliteJournal(engine, chain_key=chain_key),
+            journal=SqliteJournal(engine, chain_keys=chain_keys),
             records=SqliteRecords(engine),
-            audit_log=SqliteAuditLog(engine, chain_key),
+            audit_log=SqliteAuditLog(engine, chain_keys),
             evidence=SqliteEvidenceStore(engine, ring, blobs),
             vault=SqliteVault(engine, ring),
             feed=SqliteEventFeed(engine),
             ages=SqliteEvidenceAges(engine, blobs),
             removal=SqliteRecordRemoval(engine),
-            links_in_commit=bool(chain_key),
+            links_in_commit=bool(chain_keys.known.versions),
         )
     finally:
         await engine.aclose()

@@ -10,7 +10,6 @@ from typing import Final
 from rich.markup import escape
 
 from app.adapters.files.blobs import BlobFiles
-from app.adapters.security.crypto import Purpose
 from app.composition.stores import Deployment, every_tenant, now, open_existing
 from app.doctor.invariants.deliveries import walk_deliveries
 from app.doctor.invariants.log_state import LogState
@@ -116,7 +115,6 @@ async def check_invariants(
     store_state = StoreState(
         stores=deployment.stores,
         transactions=transactions,
-        audit_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
         due_before=due_before,
         retained_since=retained_since,
         needles=needles,

@@ -45,7 +45,6 @@ class StoreState:
     """The stored state of one deployment; what is younger than `due_before` may still be under way."""
 
     stores: Stores
-    audit_key: bytes
     due_before: datetime
     retained_since: datetime
     """Events older than this may have left the decision topic, and their deliveries the store."""
@@ -173,7 +172,7 @@ class StoreState:
         return found
 
     async def _walk_chain(self, tenant_id: TenantId) -> None:
-        report = await verify_chain(self.stores.audit_log, tenant_id, self.audit_key)
+        report = await verify_chain(self.stores.audit_log, tenant_id)
         if not report.ok:
             place = "" if report.position is None else f" at position {report.position}"
             row = "" if report.event_id is None else f": {report.event_id}"

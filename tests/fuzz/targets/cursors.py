@@ -6,7 +6,7 @@ from app.http.cursors import Cursors
 from schemas.problems import Refused
 from streams.ports.records import Position
 
-CURSORS = Cursors(b"a key of the fuzz test, 32 bytes")
+CURSORS = Cursors(lambda: {"0123456789abcdef": b"a key of the fuzz test, 32 bytes"})
 SCOPE = {"list": "verifications", "tenant": "ten_1"}
 PLACE = Position(datetime(2026, 11, 22, tzinfo=UTC), "ver_00000000000000000000000000")
 GOOD = CURSORS.write(PLACE, SCOPE)
