@@ -33,6 +33,7 @@ PRELOADED: Final = (
     "tests.prefork",
     "tests.broker.runner",
     "tests.chaos.faulty_worker",
+    "tests.preload_end",
 )
 
 ALL_TASKS: Final = "these were all tasks"

@@ -2,10 +2,12 @@
 
 Loading takes 2.5 s of a processor, and the tests start far more than a hundred services and workers. What
 one gets is what it would have started: the product's own forker loop, in a process that forks confined
-children and ends when the service does. Only the default models in its memory were loaded once for all.
+children and ends when the service does. Only the default models in its memory were loaded once for all
+processes of a test run.
 """
 
-import atexit
+import errno
+import gc
 import os
 import select
 import signal
@@ -14,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -30,23 +31,67 @@ QUEUED: Final = 64
 """Workers that may wait while the models load; a fleet starts a few at once."""
 
 
-@cache
+RUN: Final = "PYTEST_XDIST_TESTRUNUID"
+"""Tells the processes of a test run which run it is."""
+
+ASK: Final = b"a forker, please"
+STAY: Final = b"stay until this is closed"
+
+ALONE_S: Final = 3.0
+"""How long it stays while nobody asks it to."""
+
+_staying: list[socket.socket] = []
+"""What makes the forker of the run stay for this process."""
+_started: list[subprocess.Popen[bytes]] = []
+
+
 def open_preloaded_forker() -> str:
-    """Start the forker of this process and return the name of its socket; it ends with this process."""
-    name = f"veristream-preloaded-forker-{os.getpid()}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-        listening.bind(f"\0{name}")  # in the abstract name space: no file is left behind
-        listening.listen(QUEUED)
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-m", "tests.preloaded_forker", str(listening.fileno())],
-            pass_fds=(listening.fileno(),),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env=forker._environment(),
-            start_new_session=True,
-        )
-    atexit.register(process.kill)
+    """Return the name of the socket of the run's forker, which stays as long as this process does.
+
+    The first process of a run that asks starts it.
+    """
+    name = f"veristream-preloaded-forker-{os.environ.get(RUN, os.getpid())}"
+    if select.select(_staying, [], [], 0)[0]:
+        _staying.pop().close()  # it ended
+    while not _staying:
+        try:
+            _staying.append(_ask_to_stay(name))
+        except ConnectionRefusedError:
+            _start(name)
     return name
+
+
+def _ask_to_stay(name: str) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        link.connect(f"\0{name}")  # in the abstract name space: no file is left behind
+        link.send(STAY)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _start(name: str) -> None:
+    """Start the forker, unless another process does at the same time."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        try:
+            listening.bind(f"\0{name}")
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return
+            raise
+        listening.listen(QUEUED)
+        _started.append(
+            subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-m", "tests.preloaded_forker", str(listening.fileno())],
+                pass_fds=(listening.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=forker._environment(),
+                start_new_session=True,
+            )
+        )
 
 
 def use_preloaded_forker() -> None:
@@ -63,7 +108,7 @@ class PreloadedForker:
         assert command[1:3] == ["-m", "app.vision.fork_server"]
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
             link.connect(f"\0{os.environ[VARIABLE]}")
-            socket.send_fds(link, [b"a forker, please"], pass_fds)
+            socket.send_fds(link, [ASK], pass_fds)
             _, (self._pidfd,), _, _ = socket.recv_fds(link, 16, 1)
 
     def poll(self) -> int | None:
@@ -82,26 +127,43 @@ class PreloadedForker:
 
 
 def main(descriptor: int) -> None:
-    """Load the default models; then fork a forker for each who asks, until the test run's process ends."""
+    """Load the default models; then fork a forker for each who asks, while a process of the run stays."""
     greeting, engines = fork_server._load(EngineChoice(workers=1, waiting=1).model_dump_json().encode())
+    gc.collect()
+    gc.freeze()  # each forked one collects, and would look through all of it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead need not be waited for
     listening = socket.socket(fileno=descriptor)
-    while True:
-        ready, _, _ = select.select([listening, sys.stdin], [], [])
-        if sys.stdin in ready:
-            return
-        link, _ = listening.accept()
-        with link:
-            _, (control,), _, _ = socket.recv_fds(link, 16, 1)
-            pid = os.fork()
-            if pid == 0:
-                listening.close()
+    staying: list[socket.socket] = []
+    while ready := select.select([listening, *staying], [], [], None if staying else ALONE_S)[0]:
+        for link in ready:
+            if link is not listening:
+                staying.remove(link)
                 link.close()
-                _live(control, greeting, engines)
-            os.close(control)
-            pidfd = os.pidfd_open(pid)
-            socket.send_fds(link, [b"here"], [pidfd])
-            os.close(pidfd)
+                continue
+            asking, _ = listening.accept()
+            said, descriptors, _, _ = socket.recv_fds(asking, 64, 1)
+            if said == STAY:
+                staying.append(asking)
+                continue
+            with asking:
+                for control in descriptors:
+                    _fork(control, asking, [listening, *staying], greeting, engines)
+
+
+def _fork(
+    control: int, asking: socket.socket, own: Sequence[socket.socket], greeting: Greeting, engines: Loaded
+) -> None:
+    """Fork a forker with this control socket, and hand who asked for it its process."""
+    pid = os.fork()
+    if pid == 0:
+        for one in (asking, *own):
+            one.close()
+        _live(control, greeting, engines)
+    os.close(control)
+    pidfd = os.pidfd_open(pid)
+    with suppress(ConnectionError):  # who asked was killed meanwhile
+        socket.send_fds(asking, [b"here"], [pidfd])
+    os.close(pidfd)
 
 
 def _live(control: int, greeting: Greeting, engines: Loaded) -> None:

@@ -1,15 +1,20 @@
-"""The Cassandra adapter in a keyspace of the run's own, emptied before each test."""
+"""The Cassandra adapter in a keyspace of the run's own, emptied before each test.
+
+One connection serves all tests: to connect costs more than most of them.
+"""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.keyspace import migrate
 from app.adapters.cassandra.schema import TABLES
+from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
 from app.adapters.cassandra.stores import build_stores
 from schemas.ids import EvidenceId
 from tests.builders import ACME
@@ -50,28 +55,73 @@ class BlobBreaker:
         return next(self.folder.glob(f"*/{ACME}/{evidence_id}.*"))
 
 
-async def make_keyspace(server: CassandraServer) -> Address:
-    """Make the keyspace with its tables, once in a run."""
+WRITES: Final = (
+    "SELECT table_name, count FROM system_views.local_write_latency WHERE keyspace_name = %s ALLOW FILTERING"
+)
+"""How often each table was written to since Cassandra was started, by whatever connection."""
+
+
+@dataclass
+class SharedConnection:
+    """The run's connection to the keyspace, and what was written when its tables were emptied last."""
+
+    session: Session
+    written: dict[str, int] = field(default_factory=dict)
+
+
+_CONNECTIONS: Final[dict[str, SharedConnection]] = {}
+"""By address."""
+
+
+@asynccontextmanager
+async def open_keyspace(server: CassandraServer) -> AsyncIterator[Address]:
+    """Make the keyspace with its tables, once in a run, and stay connected to it."""
     address = Address([(server.host, server.port)], DATACENTER)
     async with open_session(address, None) as session:
         await session.define(LASTS_A_TEST)
     await migrate(address, KEYSPACE, {DATACENTER: 1})
-    return address
+    async with open_session(address, KEYSPACE) as session:
+        _CONNECTIONS[str(address)] = SharedConnection(session)
+        yield address
+        del _CONNECTIONS[str(address)]
+
+
+def session_of(address: Address) -> Session:
+    """Return a session of its own over the run's connection and what was prepared on it."""
+    shared = _CONNECTIONS[str(address)].session
+    turns = asyncio.Semaphore(IN_FLIGHT)
+    return Session(shared.cluster, shared.driver, asyncio.get_running_loop(), turns, shared._ready)
 
 
 @asynccontextmanager
 async def open_cassandra(address: Address, folder: Path) -> AsyncIterator[Opened]:
     """The stores of many nodes, with nothing in them; the folder keeps the evidence."""
-    async with open_session(address, KEYSPACE) as session:
-        await asyncio.to_thread(_empty, session.driver)
-        stores = build_stores(session, folder, ROOT_KEY, durable=False, settle_s=SETTLE_S)
-        yield Opened(stores, BlobBreaker(folder))
+    await asyncio.to_thread(_empty, _CONNECTIONS[str(address)])
+    stores = build_stores(session_of(address), folder, ROOT_KEY, durable=False, settle_s=SETTLE_S)
+    yield Opened(stores, BlobBreaker(folder))
 
 
-def _empty(driver: Any) -> None:
-    """Empty all tables; rows that were deleted must not shadow those of the next test either."""
+def _empty(shared: SharedConnection) -> None:
+    """Empty the tables that were written to since; deleted rows must not shadow the next test's either."""
+    driver = shared.session.driver
+    written = _writes(driver)
     emptied = [
-        driver.execute_async(f"TRUNCATE {name}", timeout=EMPTY_S) for name in TABLES if name != "settings"
+        driver.execute_async(f"TRUNCATE {name}", timeout=EMPTY_S)
+        for name in TABLES
+        if name != "settings" and written[name] != shared.written.get(name)
     ]
     for answer in emptied:
         answer.result()
+    shared.written = written
+
+
+def _writes(driver: Any) -> dict[str, int]:
+    """Ask as soon as the driver is connected again: Cassandra may have stood still since the last test."""
+    until = time.monotonic() + EMPTY_S
+    while True:
+        try:
+            return dict(driver.execute(WRITES, (KEYSPACE,)))
+        except AWAY:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)

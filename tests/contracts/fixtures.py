@@ -10,14 +10,15 @@ import pytest_asyncio
 
 from app.adapters.cassandra.connection import Address
 from tests.contracts.adapters import ADAPTERS, Opened, open_sealed
-from tests.contracts.cassandra_adapter import make_keyspace, open_cassandra
+from tests.contracts.cassandra_adapter import open_cassandra, open_keyspace
 from tests.engines.cassandra_server import CassandraServer
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def contracts_keyspace(cassandra: CassandraServer) -> Address:
+async def contracts_keyspace(cassandra: CassandraServer) -> AsyncIterator[Address]:
     """The run's keyspace for the contract suites."""
-    return await make_keyspace(cassandra)
+    async with open_keyspace(cassandra) as address:
+        yield address
 
 
 CASSANDRA: Final = pytest.param("cassandra", marks=pytest.mark.engines)

@@ -35,7 +35,7 @@ from streams.ports.stores import Stores
 from tests.builders import ACME, NOW, VERIFICATION, build_audit_event, build_decision_event, build_record
 from tests.chaos.proxy import Proxy, Way
 from tests.contracts.adapters import ROOT_KEY
-from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra, session_of
 from tests.contracts.cassandra_deaths import dying
 
 pytestmark = pytest.mark.engines
@@ -78,11 +78,10 @@ async def stores(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[S
 
 
 @pytest.fixture
-async def session(stores: Stores, contracts_keyspace: Address) -> AsyncIterator[Session]:
+async def session(stores: Stores, contracts_keyspace: Address) -> Session:
     """Another process's session."""
     del stores  # first they are emptied
-    async with open_session(contracts_keyspace, KEYSPACE) as opened:
-        yield opened
+    return session_of(contracts_keyspace)
 
 
 async def die(session: Session, change: Change, lives: int, *, unanswered: bool = False) -> None:

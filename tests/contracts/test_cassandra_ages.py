@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.connection import Address
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
 from app.adapters.cassandra.evidence_ages import CassandraEvidenceAges
 from app.adapters.cassandra.keys import SubjectKeys
@@ -20,7 +20,7 @@ from schemas.ids import EvidenceId, derive_id
 from schemas.problems import StoreUnavailable
 from tests.builders import ACME, NOW, build_evidence_draft
 from tests.contracts.adapters import ROOT_KEY
-from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra, session_of
 from tests.contracts.cassandra_deaths import dying
 
 pytestmark = pytest.mark.engines
@@ -35,11 +35,8 @@ SET_VERSION = Statement("UPDATE settings SET value = ? WHERE name = 'schema_vers
 @pytest.fixture
 async def session(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[Session]:
     """A session to tables with nothing in them."""
-    async with (
-        open_cassandra(contracts_keyspace, tmp_path),
-        open_session(contracts_keyspace, KEYSPACE) as one,
-    ):
-        yield one
+    async with open_cassandra(contracts_keyspace, tmp_path):
+        yield session_of(contracts_keyspace)
 
 
 def open_evidence(session: Session, folder: Path) -> CassandraEvidenceStore:

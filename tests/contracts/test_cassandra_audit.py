@@ -27,7 +27,7 @@ from streams.audit.rules import chain_key, is_chosen, link
 from streams.ports.records import Change, Position
 from tests.builders import ACME, NOW, build_audit_event
 from tests.contracts.adapters import ROOT_KEY
-from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra, session_of
 from tests.contracts.cassandra_deaths import dying
 
 pytestmark = pytest.mark.engines
@@ -54,11 +54,8 @@ def numbered(n: int, **changes: object) -> AuditEvent:
 @pytest.fixture
 async def session(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[Session]:
     """A session to tables with nothing in them."""
-    async with (
-        open_cassandra(contracts_keyspace, tmp_path),
-        open_session(contracts_keyspace, KEYSPACE) as one,
-    ):
-        yield one
+    async with open_cassandra(contracts_keyspace, tmp_path):
+        yield session_of(contracts_keyspace)
 
 
 async def write(session: Session, *rows: AuditEvent) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.connection import Address
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
 from app.adapters.cassandra.evidence_rows import COLUMNS, ID, EvidenceLookup
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
@@ -23,7 +23,7 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import EvidenceDraft, EvidenceStore, Vault
 from tests.builders import ACME, NOW, SUBJECT, build_evidence_draft
 from tests.contracts.adapters import ROOT_KEY
-from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import open_cassandra, session_of
 from tests.contracts.cassandra_deaths import dying
 
 pytestmark = pytest.mark.engines
@@ -44,11 +44,8 @@ def drafts(content: bytes = b"image") -> tuple[EvidenceDraft, EvidenceDraft]:
 @pytest.fixture
 async def session(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[Session]:
     """A session to tables with nothing in them."""
-    async with (
-        open_cassandra(contracts_keyspace, tmp_path),
-        open_session(contracts_keyspace, KEYSPACE) as one,
-    ):
-        yield one
+    async with open_cassandra(contracts_keyspace, tmp_path):
+        yield session_of(contracts_keyspace)
 
 
 @pytest.fixture

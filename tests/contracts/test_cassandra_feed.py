@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.connection import Address
 from app.adapters.cassandra.feed_positions import DAY_MICROS, FeedPositions, row_writes
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.server_clock import ASKED_EVERY_S, StoreClock
@@ -26,7 +26,7 @@ from streams.ports.records import Change, RecordKind
 from streams.ports.stores import Stores
 from tests.builders import ACME, build_record
 from tests.contracts.adapters import ROOT_KEY
-from tests.contracts.cassandra_adapter import KEYSPACE, SETTLE_S, open_cassandra
+from tests.contracts.cassandra_adapter import SETTLE_S, open_cassandra, session_of
 from tests.contracts.cassandra_deaths import dying
 from tests.contracts.test_event_feed import commit, event, page, visible
 
@@ -50,11 +50,10 @@ async def stores(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[S
 
 
 @pytest.fixture
-async def session(stores: Stores, contracts_keyspace: Address) -> AsyncIterator[Session]:
+async def session(stores: Stores, contracts_keyspace: Address) -> Session:
     """Another process's session."""
     del stores  # first they are emptied
-    async with open_session(contracts_keyspace, KEYSPACE) as opened:
-        yield opened
+    return session_of(contracts_keyspace)
 
 
 def ids(rows: Sequence[DecisionEvent]) -> list[str]:

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.connection import Address
 from app.adapters.cassandra.session import Session
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
 from streams.ports.stores import Stores
 from tests.builders import ACME, NOW
-from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import open_cassandra, session_of
 
 pytestmark = pytest.mark.engines
 
@@ -31,10 +31,9 @@ async def stores(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[S
 
 
 @pytest.fixture
-async def session(contracts_keyspace: Address) -> AsyncIterator[Session]:
+async def session(contracts_keyspace: Address) -> Session:
     """A session of our own."""
-    async with open_session(contracts_keyspace, KEYSPACE) as one:
-        yield one
+    return session_of(contracts_keyspace)
 
 
 def act(number: int) -> Record:

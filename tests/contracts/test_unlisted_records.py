@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.connection import Address
 from app.adapters.cassandra.keyspace import migrate
 from app.adapters.cassandra.schema import WITH_ENDING_LISTED
 from app.adapters.cassandra.session import Statement
@@ -31,7 +31,7 @@ from streams.verification.known_images import PictureHolder
 from streams.verification.removal import PictureRemoval
 from tests.builders import ACME, NOW, SUBJECT, build_tenant
 from tests.contracts.adapters import ROOT_KEY
-from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra, session_of
 
 SESSION = SessionId(derive_id("vs", "old"))
 MEMBER = UserId(derive_id("usr", "member"))
@@ -103,7 +103,8 @@ async def sqlite_migrated(folder: Path) -> AsyncIterator[Stores]:
 @asynccontextmanager
 async def cassandra_migrated(address: Address, folder: Path) -> AsyncIterator[Stores]:
     """A keyspace of the schema before, brought up."""
-    async with open_cassandra(address, folder) as opened, open_session(address, KEYSPACE) as session:
+    async with open_cassandra(address, folder) as opened:
+        session = session_of(address)
         await write_unlisted(opened.stores)
         assert await sweep(opened.stores) == 0
         await session.execute(SET_VERSION, (str(WITH_ENDING_LISTED - 1).encode(),))

@@ -18,6 +18,8 @@ DEPLOY: Final = ROOT / "deploy"
 class DeployedKafka(KafkaServer):
     """A Kafka under `deploy/kafka.properties`, with the users its start script makes."""
 
+    quorum = ("--standalone",)
+
     def __init__(self, folder: Path, users: Mapping[str, str]) -> None:
         super().__init__(folder)
         self._users = users

@@ -29,7 +29,10 @@ STOP_S: Final = 120.0
 POLL_S: Final = 0.05
 """Seconds between two looks at a port nobody listens on yet."""
 
-QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
+QUICK: Final = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),  # of released jars
+)
 """A start in two seconds matters more here than speed after ten minutes."""
 
 

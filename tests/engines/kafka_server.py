@@ -1,16 +1,18 @@
 """Apache Kafka as one process, broker and controller: small, quick to start, on the loopback address."""
 
 import asyncio
+import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from tests.engines.certificates import Identity
 from tests.engines.jvm import EngineNotStarted, JvmServer, java_command
-from tests.engines.maven import KAFKA_JARS, resolve
+from tests.engines.maven import KAFKA_JARS, made_once, resolve
 
 HEAP: Final = ("-Xms160m", "-Xmx160m", "-XX:MaxDirectMemorySize=64m", "-XX:+ExitOnOutOfMemoryError")
 
@@ -86,6 +88,9 @@ class Lock:
 class KafkaServer(JvmServer):
     """A Kafka at `bootstrap`; with a lock, also at `locked_bootstrap`, where the lock must be opened."""
 
+    quorum: ClassVar[Sequence[str]] = ()
+    """How its folder is formatted; by default the settings name the controllers."""
+
     def __init__(self, folder: Path, *, lock: Lock | None = None) -> None:
         super().__init__(folder, ports=3)
         self.lock = lock
@@ -110,16 +115,34 @@ class KafkaServer(JvmServer):
         jars = await asyncio.to_thread(resolve, KAFKA_JARS)
         (self.folder / "log4j2.properties").write_text(LOG4J)
         (self.folder / "server.properties").write_text(self._properties())
-        if not (self.folder / "kept" / "meta.properties").exists():
-            await asyncio.to_thread(self._format, jars)
+        if not self._log_dir.exists():
+            await asyncio.to_thread(self._prepare, jars)
         return self._java(jars, *HEAP, "kafka.Kafka", str(self.folder / "server.properties"))
+
+    @property
+    def _log_dir(self) -> Path:
+        return self.folder / "kept"
 
     def _java(self, jars: Path, *arguments: str) -> list[str]:
         log = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
         return java_command(jars, log, *arguments)
 
+    def _prepare(self, jars: Path) -> None:
+        """Format the folder it keeps; those without users are copies of one, which names no port."""
+        if self._scram():
+            self._format(jars)
+            return
+
+        def format_first(folder: Path) -> None:
+            self._format(jars)
+            shutil.move(self._log_dir, folder)  # a cache may lie on another disk
+
+        shutil.copytree(
+            made_once(jars.with_name(f"{jars.name}-formatted-{CLUSTER_ID}"), format_first), self._log_dir
+        )
+
     def _format(self, jars: Path) -> None:
-        given = ["--standalone", "-t", CLUSTER_ID, "-c", str(self.folder / "server.properties")]
+        given = [*self.quorum, "-t", CLUSTER_ID, "-c", str(self.folder / "server.properties")]
         for scram in self._scram():
             given += ["--add-scram", scram]
         command = self._java(jars, "-Xmx96m", "kafka.tools.StorageTool", "format", *given)
@@ -143,12 +166,12 @@ class KafkaServer(JvmServer):
         settings = {
             "process.roles": "broker,controller",
             "node.id": 1,
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "listeners": ",".join(listeners),
             "listener.security.protocol.map": ",".join(protocols),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "OPEN",
-            "log.dirs": self.folder / "kept",
+            "log.dirs": self._log_dir,
             **ALONE, **SMALL, **BRISK, **_locked(self.lock),
         }  # fmt: skip
         return "".join(f"{name}={setting}\n" for name, setting in settings.items())

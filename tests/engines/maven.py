@@ -6,9 +6,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -80,13 +81,23 @@ def resolve(jars: Jars) -> Path:
     Raises:
         EnginesNotResolved: Maven is absent or could not bring them.
     """
-    if jars.folder.is_dir():
-        return jars.folder
-    jars.folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(jars.folder.with_name(f"{jars.folder.name}.lock")):
-        if not jars.folder.is_dir():
-            _bring(jars)
-    return jars.folder
+    return made_once(jars.folder, partial(_bring, jars))
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, made under another name unless it exists; blocks while another process makes it."""
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(f"{folder.name}.lock")):
+        if not folder.is_dir():
+            work = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+            try:
+                make(work / "made")
+                (work / "made").rename(folder)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    return folder
 
 
 @contextmanager
@@ -96,27 +107,22 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _bring(jars: Jars) -> None:
+def _bring(jars: Jars, folder: Path) -> None:
     maven = find_maven()
     if maven is None:
         raise EnginesNotResolved(f"the jars of {jars.name} are not in {jars.folder}: {FIX}")
-    work = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jars.folder.parent))
-    try:
-        (work / "pom.xml").write_text(jars.pom)
-        _run_maven(maven, work, jars)
-        (work / "jars").rename(jars.folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    (project := folder.with_name("pom.xml")).write_text(jars.pom)
+    _run_maven(maven, project, folder, jars)
 
 
-def _run_maven(maven: str, work: Path, jars: Jars) -> None:
-    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={work / 'jars'}", "-DincludeScope=runtime")
-    command = (maven, "-q", "-B", "-Dstyle.color=never", "-f", str(work / "pom.xml"), *goal)
+def _run_maven(maven: str, project: Path, folder: Path, jars: Jars) -> None:
+    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime")
+    command = (maven, "-q", "-B", "-Dstyle.color=never", "-f", str(project), *goal)
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RESOLVE_S)  # noqa: S603
     except subprocess.TimeoutExpired as error:
         raise EnginesNotResolved(f"Maven did not bring {jars.name} within {RESOLVE_S} s") from error
-    if done.returncode != 0 or not any((work / "jars").glob("*.jar")):
+    if done.returncode != 0 or not any(folder.glob("*.jar")):
         said = (done.stdout + done.stderr).strip()[-4_000:]
         raise EnginesNotResolved(f"Maven could not bring {jars.name}:\n{said}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.connection import Address
 from schemas.ids import AuditEventId, derive_id
 from streams.audit.handler import verify_chain
 from streams.audit.rules import ChainFault
@@ -15,7 +15,7 @@ from streams.ports.errors import Damaged
 from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import SqliteBreaker, open_sqlite
-from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra
+from tests.contracts.cassandra_adapter import open_cassandra, session_of
 from tests.handlers.intruders import CassandraIntruder, Intruder, SqliteIntruder
 from tests.handlers.test_audit_chain import numbered, seal, verify, write
 
@@ -50,8 +50,8 @@ async def in_sqlite(folder: Path) -> AsyncIterator[Crime]:
 @asynccontextmanager
 async def in_cassandra(address: Address, folder: Path) -> AsyncIterator[Crime]:
     """A log in Cassandra."""
-    async with open_cassandra(address, folder) as opened, open_session(address, KEYSPACE) as session:
-        yield Crime(opened.stores, CassandraIntruder(session))
+    async with open_cassandra(address, folder) as opened:
+        yield Crime(opened.stores, CassandraIntruder(session_of(address)))
 
 
 @pytest.fixture(params=["sqlite", pytest.param("cassandra", marks=pytest.mark.engines)])

@@ -1,12 +1,12 @@
 """Whole documents through the real models: prints that contradict, slips, unknown pages, nothing at all."""
 
+import hashlib
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import pytest_asyncio
 from PIL import Image, ImageDraw, ImageFont
 from typing_extensions import override
 
@@ -47,17 +47,45 @@ PHOTOS = ("askew", "noisy", "glaring", "much compressed", "much blurred", "500 p
 SLIP_PHOTOS = ("rotated by up to 20 degrees", "on its right side", "much compressed", "blurred")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def reader() -> AsyncIterator[RapidTextReader]:
-    """The reader as it is in a child."""
-    opened = RapidTextReader()
+class RememberingReader(RapidTextReader):
+    """The reader as it is in a child; it looks once where several tests read the same page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[tuple[bytes, Detail], tuple[Quad, ...]] = {}
+        self._read: dict[tuple[bytes, Quad, Detail], TextLine] = {}
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        looked = (_digest(picture), detail)
+        if looked not in self._found:
+            self._found[looked] = await super().find_lines(picture, detail)
+        return self._found[looked]
+
+    @override
+    async def read_lines(
+        self, picture: Picture, quads: Sequence[Quad], detail: Detail = Detail.FINE
+    ) -> tuple[TextLine, ...]:
+        digest = _digest(picture)
+        for quad in quads:
+            if (digest, quad, detail) not in self._read:
+                (self._read[digest, quad, detail],) = await super().read_lines(picture, (quad,), detail)
+        return tuple(self._read[digest, quad, detail] for quad in quads)
+
+
+def _digest(picture: Picture) -> bytes:
+    return hashlib.sha256(picture.pixels.tobytes()).digest() + repr(picture.pixels.shape).encode()
+
+
+@pytest.fixture(scope="module")
+def reader() -> RapidTextReader:
+    """The reader of all tests here."""
+    opened = RememberingReader()
     opened.warm()
-    yield opened
+    return opened
 
 
-async def read(
-    reader: RapidTextReader, page: Image.Image, how: str = "clean", seed: int = 1
-) -> DocumentReading:
+async def read(reader: TextReader, page: Image.Image, how: str = "clean", seed: int = 1) -> DocumentReading:
     picture = decode(photographed(page, how, random.Random(seed)))
     return await read_document(reader, picture, TODAY)
 
@@ -102,40 +130,6 @@ async def test_a_good_page_agrees_with_itself_in_everything(reader: RapidTextRea
     assert set(reading.printed.values()) == {Agreement.MATCH}
 
 
-class CuttingReader(RapidTextReader):
-    """A reader whose detector finds long lines in pieces."""
-
-    @override
-    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
-        found = await super().find_lines(picture, detail)
-        return tuple(piece for quad in found for piece in (_cut(quad) if _is_long(quad) else (quad,)))
-
-
-class LosingReader(RapidTextReader):
-    """A reader whose detector never finds the first line of a zone."""
-
-    @override
-    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
-        found = await super().find_lines(picture, detail)
-        first = min((quad for quad in found if _is_long(quad)), key=lambda quad: quad[0][1])
-        return tuple(quad for quad in found if quad is not first)
-
-
-@pytest.mark.parametrize("kind", [CuttingReader, LosingReader])
-async def test_lines_in_pieces_are_joined_and_a_lost_first_line_is_found(kind: type[RapidTextReader]) -> None:
-    reading = await read(kind(), draw_passport(HOLDER, portrait()))
-    assert reading.status is ExtractionStatus.EXTRACTED
-    assert (reading.fields["full_name"], reading.number) == ("ANNA MARIA ERIKSSON", HOLDER.number)
-
-
-@pytest.mark.parametrize("degrees", [4.5, -4.5, 8])
-async def test_a_page_tilted_on_its_side_keeps_its_names(reader: RapidTextReader, degrees: float) -> None:
-    page = as_pixels(np.rot90(as_pixels(draw_passport(HOLDER, portrait()))))
-    reading = await read_document(reader, Picture(rotated(page, degrees)), TODAY)
-    assert reading.status is ExtractionStatus.EXTRACTED
-    assert (reading.fields["full_name"], reading.turn) == ("ANNA MARIA ERIKSSON", 90)
-
-
 class CountingReader(TextReader):
     """A reader that counts the lines it recognises."""
 
@@ -161,6 +155,42 @@ class CountingReader(TextReader):
     @override
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:
         return await self._reader.read_codes(picture)
+
+
+class CuttingReader(CountingReader):
+    """A reader whose detector finds long lines in pieces."""
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        found = await super().find_lines(picture, detail)
+        return tuple(piece for quad in found for piece in (_cut(quad) if _is_long(quad) else (quad,)))
+
+
+class LosingReader(CountingReader):
+    """A reader whose detector never finds the first line of a zone."""
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        found = await super().find_lines(picture, detail)
+        first = min((quad for quad in found if _is_long(quad)), key=lambda quad: quad[0][1])
+        return tuple(quad for quad in found if quad is not first)
+
+
+@pytest.mark.parametrize("kind", [CuttingReader, LosingReader])
+async def test_lines_in_pieces_are_joined_and_a_lost_first_line_is_found(
+    reader: RapidTextReader, kind: type[CountingReader]
+) -> None:
+    reading = await read(kind(reader), draw_passport(HOLDER, portrait()))
+    assert reading.status is ExtractionStatus.EXTRACTED
+    assert (reading.fields["full_name"], reading.number) == ("ANNA MARIA ERIKSSON", HOLDER.number)
+
+
+@pytest.mark.parametrize("degrees", [4.5, -4.5, 8])
+async def test_a_page_tilted_on_its_side_keeps_its_names(reader: RapidTextReader, degrees: float) -> None:
+    page = as_pixels(np.rot90(as_pixels(draw_passport(HOLDER, portrait()))))
+    reading = await read_document(reader, Picture(rotated(page, degrees)), TODAY)
+    assert reading.status is ExtractionStatus.EXTRACTED
+    assert (reading.fields["full_name"], reading.turn) == ("ANNA MARIA ERIKSSON", 90)
 
 
 async def test_of_a_page_that_agrees_only_what_decides_is_read(reader: RapidTextReader) -> None:
