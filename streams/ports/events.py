@@ -63,5 +63,8 @@ class EventPublisher(Protocol):
     async def announce(
         self, tenant_id: TenantId, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
     ) -> None:
-        """Send the events to the decision topic and ask for the rows to be sealed, after a commit."""
+        """Send the events to the decision topic and ask for the rows to be sealed, after a commit.
+
+        The topic may not have them yet when it returns.
+        """
         ...

@@ -16,7 +16,7 @@ from schemas.topics import Topic, decision_key
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
 from streams.runtime.debounce import Debouncer
-from streams.runtime.producer import LogWriter, Outgoing
+from streams.runtime.producer import LogWriter, Outgoing, require_size
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ EMITTED_WINDOW_S: Final = 0.1
 """Marks within this window are one write to the store."""
 
 PATIENCE_S: Final = 5.0
-"""How long a handler waits for Kafka; after that the outbox relay publishes the events."""
+"""How long a write to Kafka may take; after that the outbox relay publishes the events."""
 
 MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
@@ -36,6 +36,7 @@ MOST_IDS: Final = 500
 class KafkaEventPublisher(EventPublisher):
     """Publish over Kafka; an async context manager that flushes pending batches on exit.
 
+    Nobody waits until Kafka has the events: they are committed, and the answer goes in the same request.
     Seals are requested unless the journal links rows in their commit; the outbox relay requests those of
     rows that had to wait.
     """
@@ -46,6 +47,7 @@ class KafkaEventPublisher(EventPublisher):
         self._links_in_commit = stores.links_in_commit
         self._seals = Debouncer(SEAL_WINDOW_S, self._request_seals)
         self._emitted = Debouncer(EMITTED_WINDOW_S, self._mark)
+        self._writing: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Begin; there is nothing to open."""
@@ -54,7 +56,8 @@ class KafkaEventPublisher(EventPublisher):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Flush pending batches."""
+        """Write what is still to be written, and flush pending batches."""
+        await asyncio.gather(*self._writing)
         await self._seals.aclose()
         await self._emitted.aclose()
 
@@ -64,13 +67,22 @@ class KafkaEventPublisher(EventPublisher):
     ) -> None:
         if not self._links_in_commit:
             self._seals.add((tenant_id, audit_id) for audit_id in audit_ids)
+        records = [decision_record(event) for event in events]
+        for record in records:
+            require_size(record)
+        if records:
+            writing = asyncio.create_task(self._write(records, [event.id for event in events]))
+            self._writing.add(writing)
+            writing.add_done_callback(self._writing.discard)
+
+    async def _write(self, records: Sequence[Outgoing], event_ids: Sequence[EventId]) -> None:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await self._writer.write(*map(decision_record, events))
+                await self._writer.write(*records)
         except (StoreUnavailable, TimeoutError):
-            log.warning("outbox.publishing_deferred", events=len(events))
+            log.warning("outbox.publishing_deferred", events=len(records))
             return
-        self._emitted.add(event.id for event in events)
+        self._emitted.add(event_ids)
 
     async def _request_seals(self, rows: list[tuple[TenantId, AuditEventId]]) -> None:
         by_tenant: dict[TenantId, list[AuditEventId]] = {}

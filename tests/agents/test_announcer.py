@@ -20,7 +20,7 @@ from streams.ports.records import Change, Journal, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.outbox_relay import SETTLED_AFTER, OutboxRelay, relaying_outbox
-from streams.runtime.producer import LogWriter
+from streams.runtime.producer import LogWriter, Outgoing
 from tests.agents.support import ACME, everything_in, now
 
 GLOBEX = TenantId("ten_globex")
@@ -84,6 +84,33 @@ async def test_events_are_published_under_their_subject_and_marked(
         b"ten_acme:ada": event("ada").to_bytes(),
         b"ten_acme:grace": event("grace").to_bytes(),
     }
+    assert await stores.journal.pending_events(10) == []
+
+
+class HeldWriter:
+    """A writer that writes once it is let to."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self._writer, self.free = writer, asyncio.Event()
+
+    async def write(self, *records: Outgoing) -> None:
+        """Wait, then write."""
+        await self.free.wait()
+        await self._writer.write(*records)
+
+
+async def test_nobody_waits_until_the_log_has_the_events(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    await commit(stores, "ada")
+    held = HeldWriter(writer)
+
+    async with KafkaEventPublisher(cast("LogWriter", held), stores) as announcer:
+        await announcer.announce(ACME, [event("ada")], [])
+        assert await stores.journal.pending_events(10) == [event("ada")]
+        held.free.set()
+
+    assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
     assert await stores.journal.pending_events(10) == []
 
 
