@@ -1,12 +1,28 @@
-"""The base model of messages and stored values, and the format of times."""
+"""The base model of messages and stored values, the format of times, and constraints of strings."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.functional_validators import AfterValidator
+from pydantic_core import PydanticCustomError
+from typing_extensions import override
 
 _OFFSET_CHARS = len("+00:00")
+_ABOUT_FORM: Final = frozenset(
+    {"string_pattern_mismatch", "string_too_short", "string_too_long", "value_error"}
+)
+"""What a text may be refused for; another type gets pydantic's own message."""
 
 
 def to_milliseconds(moment: datetime) -> datetime:
@@ -61,3 +77,30 @@ class Command(Frozen):
 
 class Event(Frozen):
     """An immutable fact, named with a past participle."""
+
+
+def in_words(words: str) -> WrapValidator:
+    """Return a validator that replaces pattern and length errors with a readable message."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            if any(one["type"] not in _ABOUT_FORM for one in error.errors(include_url=False)):
+                raise
+            raise PydanticCustomError("text_form", "{words}", {"words": words}) from None
+
+    return WrapValidator(check)
+
+
+@dataclass(frozen=True)
+class TextForm(StringConstraints):
+    """String constraints, with the message for a text that violates them."""
+
+    words: str = ""
+
+    @override
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the constraints, and around them the words."""
+        yield from super().__iter__()
+        yield in_words(self.words)

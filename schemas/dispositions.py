@@ -108,7 +108,7 @@ class CreateDisposition(Command):
     livemode: bool
     requested_at: Timestamp
     subject_id: SubjectId | None = None
-    """Sealed (`streams.privacy.subject_ids`)."""
+    """Sealed (`streams.privacy.sealing`)."""
     sealed_request: str
     actor: SentActor
 

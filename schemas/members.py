@@ -5,10 +5,9 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
 
-from schemas.base import Frozen, Timestamp
+from schemas.base import Frozen, Timestamp, in_words
 from schemas.ids import UserId
 from schemas.people import FactorResetRequest, Role
-from schemas.texts import in_words
 
 EMAIL_FORM: Final = r"[^@\s\x00-\x1f\x7f]{1,64}@[^@\s\x00-\x1f\x7f]{1,189}"
 """Only what every address has (RFC 5321 section 4.5.3.1); whether one exists, only a message shows."""

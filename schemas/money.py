@@ -6,9 +6,8 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.problems import ProblemCode
-from schemas.texts import TextForm
 
 _ISO_4217: Final = """
 AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD

@@ -4,13 +4,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from schemas.base import Command, Event, Frozen, Timestamp
+from schemas.base import Command, Event, Frozen, TextForm, Timestamp
 from schemas.enums import CheckKind
 from schemas.ids import ScreeningId, SubjectId, TenantId
 from schemas.lists import LIST_NAME_PATTERN, EntityKind, Gender, Identifier
 from schemas.people import SentActor
 from schemas.screenings import CheckResultKind, ErrorCause, Match
-from schemas.texts import TextForm
 from schemas.transactions import BirthDate, CountryCode, OwnId
 from schemas.verifications import SubjectName
 
@@ -127,7 +126,7 @@ class ScreenNames(Command):
     livemode: bool
     requested_at: Timestamp
     subject_id: SubjectId | None = None
-    """Sealed (`streams.privacy.subject_ids`)."""
+    """Sealed (`streams.privacy.sealing`)."""
     sealed_request: str
     actor: SentActor
 

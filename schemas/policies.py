@@ -1,4 +1,4 @@
-"""Transaction policies: the vocabularies of the policy document and its features (G112, G113)."""
+"""Transaction policies: the vocabularies of the document, of its features and of its faults (G111-G113)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -182,3 +182,38 @@ class RuleResult(NamedTuple):
     """Of a HIT alone."""
     missing: tuple[str, ...] = ()
     """What was null, of a SKIPPED rule; the lists that are not loaded, of an ERROR."""
+
+
+class PolicyFault(StrEnum):
+    """The rule of the policy language that a text breaks."""
+
+    YAML_SYNTAX = "YAML_SYNTAX"
+    YAML_FORBIDDEN = "YAML_FORBIDDEN"
+    """An anchor, an alias, a tag, a merge or a second document."""
+    SIZE = "SIZE"
+    DEPTH = "DEPTH"
+    KEY_UNKNOWN = "KEY_UNKNOWN"
+    KEY_MISSING = "KEY_MISSING"
+    KEY_DUPLICATE = "KEY_DUPLICATE"
+    VALUE_TYPE = "VALUE_TYPE"
+    VALUE_RANGE = "VALUE_RANGE"
+    CHECK_UNKNOWN = "CHECK_UNKNOWN"
+    CHECK_NOT_HERE = "CHECK_NOT_HERE"
+    """A check of verifications."""
+    OP_UNKNOWN = "OP_UNKNOWN"
+    OP_TYPE = "OP_TYPE"
+    """An operator that the type of the field or feature does not have."""
+    METRIC_UNKNOWN = "METRIC_UNKNOWN"
+    WINDOW_UNKNOWN = "WINDOW_UNKNOWN"
+    FIELD_UNKNOWN = "FIELD_UNKNOWN"
+    FEATURE_UNKNOWN = "FEATURE_UNKNOWN"
+    FEATURE_UNUSED = "FEATURE_UNUSED"
+    FEATURE_DUPLICATE = "FEATURE_DUPLICATE"
+    LIST_UNKNOWN = "LIST_UNKNOWN"
+    DECISION_UNKNOWN = "DECISION_UNKNOWN"
+    DECISION_NOT_HERE = "DECISION_NOT_HERE"
+    RULE_DUPLICATE = "RULE_DUPLICATE"
+    THRESHOLDS_ORDER = "THRESHOLDS_ORDER"
+    PLACEHOLDER_UNKNOWN = "PLACEHOLDER_UNKNOWN"
+    REASON_RESERVED = "REASON_RESERVED"
+    TEST_FAILED = "TEST_FAILED"

@@ -1,5 +1,6 @@
 """A transaction policy as it is written: checks, features, rules and tests (G112)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,6 +14,14 @@ from schemas.policies import Feature, FeatureValue, FieldValue, RuleMode
 from schemas.policy_fields import CheckTarget, MetadataType
 from schemas.reasons import ReasonCode
 from schemas.transactions import TransactionType
+
+PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+"""A placeholder of a message, such as `{amount}`; a brace that is none of them is an error of the policy."""
+
+
+def names_in(message: str) -> list[str]:
+    """Return the names of a message's placeholders, in their order."""
+    return PLACEHOLDER.findall(message)
 
 
 class Operator(StrEnum):

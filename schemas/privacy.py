@@ -1,4 +1,4 @@
-"""The erasure of a subject: who asked for it, who agreed, and the proof that it was carried out (G65)."""
+"""What ends: the erasure of a subject and its proof (G65), and the redaction of what is past its date."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -6,8 +6,18 @@ from typing import Annotated, Literal
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Frozen, Timestamp
-from schemas.ids import AuditEventId, ErasureId, SubjectId, TenantId
-from schemas.retention import RedactVerification
+from schemas.ids import AuditEventId, ErasureId, EvidenceId, SubjectId, TenantId, VerificationId
+
+
+class RedactVerification(Command):
+    """Remove what of a verification is past its date. Keyed by verification id."""
+
+    kind: Literal["redact"] = "redact"
+    tenant_id: TenantId
+    verification_id: VerificationId
+    evidence_ids: tuple[EvidenceId, ...] = ()
+    """Pieces that were found past their date; the verification may refer to more, or not exist at all."""
+    requested_at: Timestamp
 
 
 class ErasureStatus(StrEnum):

@@ -250,7 +250,7 @@ class ScreenTransaction(TransactionCommandBase):
     kind: Literal["screen"] = "screen"
     transaction_id: TransactionId
     subject_id: SubjectId
-    """Sealed (`streams.privacy.subject_ids`)."""
+    """Sealed (`streams.privacy.sealing`)."""
     fingerprint: str
     sealed_request: str
     """`TransactionRequest`, sealed under the subject's key, base64."""
@@ -277,7 +277,7 @@ class ImportHistory(TransactionCommandBase):
     kind: Literal["import"] = "import"
     import_id: str
     subject_id: SubjectId
-    """Sealed (`streams.privacy.subject_ids`)."""
+    """Sealed (`streams.privacy.sealing`)."""
     sealed_history: str
     """`SealedHistory`, sealed under the subject's key, base64."""
     part: int

@@ -12,12 +12,11 @@ from pydantic import BeforeValidator, Field, StrictInt
 from pydantic.functional_validators import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from schemas.base import Frozen, Timestamp, to_milliseconds
+from schemas.base import Frozen, TextForm, Timestamp, to_milliseconds
 from schemas.countries import NAME_OF
 from schemas.enums import DecisionOutcome
 from schemas.money import DecimalText, Money
 from schemas.problems import ProblemCode
-from schemas.texts import TextForm
 from schemas.verifications import SubjectName
 
 

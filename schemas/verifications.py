@@ -5,7 +5,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field
 
-from schemas.base import Command, Event, Frozen, Timestamp
+from schemas.base import Command, Event, Frozen, TextForm, Timestamp
 from schemas.enums import (
     CheckKind,
     CheckVerdict,
@@ -33,7 +33,6 @@ from schemas.ids import (
 )
 from schemas.movements import MovementsResult
 from schemas.reasons import ReasonCode
-from schemas.texts import TextForm
 
 SUBJECT_PATTERN = r"[A-Za-z0-9._:@-]{1,128}"
 """The form of a tenant's name for its customer (G30)."""

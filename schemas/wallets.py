@@ -5,10 +5,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import StringConstraints
 
-from schemas.base import Frozen, Timestamp
+from schemas.base import Frozen, TextForm, Timestamp
 from schemas.enums import DecisionOutcome, RiskLevel
 from schemas.ids import AssessmentId, SubjectId
-from schemas.texts import TextForm
 from schemas.transactions import Chain, Direction
 from schemas.verifications import Reason, SubjectName
 

@@ -11,4 +11,5 @@ def shared_forker() -> Forker:
     """Return the forker; it ends with the process."""
     forker = Forker()
     atexit.register(forker.close)
+    forker.wait_until_loaded()
     return forker

@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from app.broker.apis.fetch import LongPoll
 from app.broker.apis.refusals import READER_KEYS, REFUSALS
-from app.broker.apis.table import Table
-from app.broker.apis.versions import UnsupportedApiVersions
+from app.broker.apis.table import Table, UnsupportedApiVersions
 from app.broker.node import Api, Call, Node, Parked
 from app.broker.scram import SignInRefused
 from app.broker.sign_in import Mistakes, SignIn

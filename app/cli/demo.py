@@ -38,10 +38,13 @@ def demo_run(
     context.obj = data_dir
     if context.invoked_subcommand is not None:
         return
-    from app.demo.run import run_demo
+    from app.composition.engines import starting_chosen_forker
 
     settings = start_settings_of(data_dir, port=port, broker_port=broker_port)
-    asyncio.run(stoppable(run_demo(settings, once=once)))
+    with starting_chosen_forker(settings) as forker:
+        from app.demo.run import run_demo  # takes as long to import as the models to load
+
+        asyncio.run(stoppable(run_demo(settings, forker, once=once)))
 
 
 @demo.command("reset")

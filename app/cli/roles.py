@@ -131,13 +131,18 @@ T = TypeVar("T")
 
 async def run_all(settings: Settings) -> None:
     """Run everything until stopped; the first line on stdout is the address, once ready."""
+    from app.composition.engines import starting_chosen_forker
     from app.composition.restore_marker import refuse_marked
-    from app.composition.wiring import running_all
 
     refuse_marked(settings.data_dir)
     _begin(settings)
-    with err.status("starting broker, models and agents") as status:
-        async with running_all(settings, report=status.update) as running:
+    with (
+        err.status("starting broker, models and agents") as status,
+        starting_chosen_forker(settings) as forker,
+    ):
+        from app.composition.wiring import running_all  # takes as long to import as the models to load
+
+        async with running_all(settings, status.update, forker) as running:
             status.stop()
             _say_ready("veristream", f"{running.url}  (kafka {running.access.bootstrap})")
             await wait_for_stop_signal()

@@ -53,7 +53,7 @@ def load(
 
       veristream lists load us_ofac_sdn sdn.csv alt.csv add.csv --json
     """
-    from app.lists.loading import LoadRefused
+    from app.lists.publishing import LoadRefused
 
     require_list_name(name)
     try:
@@ -88,7 +88,7 @@ def update(
 
       veristream lists update un_sc_sanctions --json
     """
-    from app.lists.publishers import ADDRESSES
+    from app.lists.downloading import ADDRESSES
 
     chosen = names or list(ADDRESSES)
     for name in chosen:
@@ -179,9 +179,8 @@ async def _fetch_all(
     settings: Settings, names: Sequence[str], address: str | None, *, force: bool
 ) -> tuple[list[str], list[str]]:
     """Fetch and load each list; one that fails does not keep the others from being loaded."""
-    from app.lists.downloading import download
-    from app.lists.loading import LoadRefused
-    from app.lists.publishers import address_of
+    from app.lists.downloading import address_of, download
+    from app.lists.publishing import LoadRefused
     from streams.tenants.handler import OPERATOR
 
     loaded, failed = [], []

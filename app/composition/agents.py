@@ -14,8 +14,7 @@ from app.composition.transactions import TransactionAgents
 from app.composition.webhooks import Delivering
 from schemas.dispositions import CreateDisposition, DispositionCreated, EndDisposition, ScreeningCommand
 from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
-from schemas.privacy import EraseSubject, RetentionCommand
-from schemas.retention import RedactVerification
+from schemas.privacy import EraseSubject, RedactVerification, RetentionCommand
 from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
@@ -36,7 +35,7 @@ from streams.name_screenings.handler import ScreenNamesOnce
 from streams.name_screenings.monitoring import Rescreen
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
-from streams.policies.list_names import KnownListNames
+from streams.policies.in_use import KnownListNames
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent

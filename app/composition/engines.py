@@ -1,30 +1,41 @@
 """Open the configured engines; errors name the setting."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 
 from prometheus_client import Histogram
 
 from app.process.startup import CannotStart
 from app.settings import Settings, refused_settings
-from app.vision.engines import EngineChoice, open_engines, open_forker
+from app.vision.engines import EngineChoice, open_engines, starting_forker
 from app.vision.forker import CannotFork, Forker
 from schemas.problems import VeristreamError
 from streams.verification.engines import Engines
 
 
-@asynccontextmanager
-async def open_chosen_forker(settings: Settings) -> AsyncIterator[Forker]:
-    """Load and warm the models of the settings in a process that forks the vision children.
+@contextmanager
+def starting_chosen_forker(settings: Settings) -> Iterator[Forker]:
+    """Start the process that loads the models of the settings and forks the vision children, and end it.
 
     Raises:
-        CannotStart: A model cannot be used, or this system cannot confine children.
+        CannotStart: This system cannot confine children.
         SettingsRefused: A choice is malformed.
     """
-    async with AsyncExitStack() as stack:
+    with ExitStack() as stack:
         with _refused_models():
-            forker = await stack.enter_async_context(open_forker(choice_of(settings)))
+            forker = stack.enter_context(starting_forker(choice_of(settings)))
         yield forker
+
+
+async def wait_for_models(forker: Forker) -> None:
+    """Return once a forker has loaded and warmed its models.
+
+    Raises:
+        CannotStart: A model cannot be used.
+    """
+    with _refused_models():
+        await asyncio.to_thread(forker.wait_until_loaded)
 
 
 @asynccontextmanager

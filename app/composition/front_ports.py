@@ -21,7 +21,7 @@ from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
-from app.lists.readiness import ListsProbe
+from app.lists.serving import ListsProbe
 from app.observability.disk_space import places_of
 from app.observability.health_probes import Probe, probes_of
 from app.observability.metrics import build_metrics, process_registry, watching_loop
@@ -31,7 +31,7 @@ from app.vision.forker import Forker
 from app.vision.pooled import PooledImageDecoder
 from streams.audit.commit import CommitAndPublish
 from streams.lists.handler import ChangeLists
-from streams.policies.list_names import ListsInUse
+from streams.policies.in_use import ListsInUse
 from streams.policies.published import PublishedPolicies
 from streams.reviewers.context import People
 from streams.runtime.event_publisher import KafkaEventPublisher
@@ -44,8 +44,8 @@ from streams.tenants.handler import Authenticate
 from streams.tenants.key_usage import NoteKeyUse
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.wallets.handler import AssessWallets
+from streams.wallets.judging import NodeNames
 from streams.wallets.listed import LoadedWalletLists
-from streams.wallets.nodes import NodeNames
 
 
 @asynccontextmanager

@@ -29,8 +29,7 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
 from streams.transactions.wallets import TransactionWallets
-from streams.wallets.judging import JudgeWallets
-from streams.wallets.nodes import NodeNames
+from streams.wallets.judging import JudgeWallets, NodeNames
 from streams.wallets.ports import WalletLists
 
 

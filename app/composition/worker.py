@@ -27,9 +27,8 @@ from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_
 from app.http.routes.health import serving_health
 from app.kafka.key_requests import KeyRequests
 from app.kafka.request_reply import RequestReply
-from app.lists.publishers import fetch
-from app.lists.readiness import ListsProbe
-from app.lists.serving import list_figures
+from app.lists.downloading import fetch
+from app.lists.serving import ListsProbe, list_figures
 from app.lists.updating import ListUpdates, updating_lists
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
@@ -45,8 +44,7 @@ from streams.backtests.runner import BacktestRunner
 from streams.dispositions.scheduler import DispositionScheduler
 from streams.lists.screening import ListScreening
 from streams.name_screenings.monitoring import MonitoringSweep
-from streams.retention.expiry import RecordExpiry
-from streams.retention.list_entries import ListEntryRemoval
+from streams.retention.expiry import ListEntryRemoval, RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.authentication import RecordKeys

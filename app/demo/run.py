@@ -35,6 +35,7 @@ from app.process.output import err, out, say_pairs, say_rows
 from app.process.startup import CannotStart, wait_for_stop_signal
 from app.process.unknown_variables import warn_of_unknown_variables
 from app.settings import Settings
+from app.vision.forker import Forker
 from schemas.topics import TOPICS, Topic
 from streams.runtime.kafka_client_config import LogAccess
 
@@ -46,10 +47,10 @@ CLOCKS_DIFFER: Final = timedelta(minutes=1)
 """By so much a broker's clock may be behind: the topic is read from this long before the decision."""
 
 
-async def run_demo(settings: Settings, *, once: bool) -> None:
+async def run_demo(settings: Settings, forker: Forker, *, once: bool) -> None:
     """Run the service and the demonstration; with `once` stop afterwards, else serve until stopped.
 
-    What an earlier start made is shown, not made again.
+    What an earlier start made is shown, not made again. `forker` loads the models of the settings.
 
     Raises:
         CannotStart: A part cannot start, or the `demo` extra is not installed.
@@ -60,7 +61,7 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
     # Its receiver of webhooks is on this machine.
     settings = settings.model_copy(update={"webhooks_allow_insecure": True})
     with err.status("starting broker, models and agents") as status:
-        async with running_all(settings, report=status.update) as running:
+        async with running_all(settings, status.update, forker) as running:
             status.update("making two tenants and their members")
             access = await asyncio.to_thread(read_access, settings)
             access = access or await make_access(settings, running.deployment)

@@ -13,7 +13,7 @@ from typing import Final
 
 from PIL import Image, ImageDraw, ImageFont
 
-from streams.verification.readers.names import to_machine_zone
+from streams.verification.readers.mrz_names import to_machine_zone
 from streams.verification.readers.td3_lines import Td3Fields, compose
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont

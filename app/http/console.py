@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from app.http.endpoints import CALL, Call, Endpoint, Handler
 from app.http.headers import session_cookie
 from app.http.pages import CONSOLE, HTML, PAGE_HEADERS, page_endpoint
 from app.http.responses import JSON
-from app.web.places import places
 from app.web.site import site
 from schemas.access import Tenant
 from schemas.ids import PLATFORM, TenantId
@@ -37,6 +36,30 @@ CONSOLE_HEADERS: Final = {**PAGE_HEADERS, "Referrer-Policy": "same-origin"}
 """A form that is sent without scripts says where it comes from."""
 
 _OWN_PATH: Final = re.compile(r"/console(?:/[\w~-]+)*/?(?:\?[\w.~%&=:@+-]*)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place, its icon and its text are called the same."""
+
+    name: str
+    path: str
+    permission: Permission | None = None
+    """Without it the place is not offered."""
+
+
+@cache
+def places() -> tuple[Place, ...]:
+    """Return the places that have a page, as they are shown."""
+    return (
+        Place("review", "/console/review-cases", Permission.CASES_READ),
+        Place("sessions", "/console/sessions", Permission.VERIFICATIONS_READ),
+        Place("flows", "/console/flows", Permission.VERIFICATION_FLOWS_READ),
+        Place("webhooks", "/console/webhooks", Permission.WEBHOOKS_MANAGE),
+        Place("audit", "/console/audit", Permission.AUDIT_READ),
+        Place("keys", "/console/api-keys", Permission.API_KEYS_MANAGE),
+        Place("members", "/console/members", Permission.MEMBERS_MANAGE),
+    )
 
 
 async def ask(call: Call, path: str, query: Mapping[str, str] | None = None) -> Any:

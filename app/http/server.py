@@ -26,8 +26,8 @@ from app.http.routes.backtests import BacktestRoutes, backtest_endpoints
 from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
+from app.http.routes.console.administration import platform_page_endpoints
 from app.http.routes.console.endpoints import console_endpoints
-from app.http.routes.console.platform import platform_page_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
@@ -64,7 +64,7 @@ from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
-from streams.policies.list_names import KnownListNames
+from streams.policies.in_use import KnownListNames
 from streams.retention.erasure_requests import ErasureRequests
 from streams.transactions.reinstating import Reinstate
 

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.enums import FieldKey
 from schemas.problems import ProblemCode
-from schemas.texts import TextForm
 from schemas.verifications import SubjectName
 
 MAX_DECLARED_CHARS: Final = 512

@@ -31,7 +31,7 @@ from schemas.problems import (
 from schemas.reasons import ReasonCode
 from schemas.sessions import StoredSession
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
-from streams.sessions.image_quality import said_at_once, said_of_scenario
+from streams.sessions.image_rules import said_at_once, said_of_scenario
 from streams.sessions.rules import attempt_of, verification_id
 from streams.verification.policy import ImageThresholds, VerificationPolicy
 from streams.verification.records import RETENTION_OF

@@ -23,8 +23,7 @@ from streams.dispositions.records import request_label
 from streams.ports.evidence import Vault
 from streams.ports.records import Record, RecordKind, Records
 from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal, seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 
 

@@ -29,11 +29,11 @@ from streams.audit.rows import write_row
 from streams.ports.evidence import Vault
 from streams.ports.records import BY_AGE, Change, Record, RecordKind, Records
 from streams.privacy.errors import refusing_erased
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.transactions.importing import history_label
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import import_id
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.wallets import address_of
 
 OLDEST: Final = timedelta(days=400)

@@ -16,10 +16,10 @@ from streams.aggregate import key_reused
 from streams.ports.evidence import Vault
 from streams.ports.records import Record, RecordKind, Records
 from streams.privacy.errors import refusing_erased
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import request_label, transaction_id
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.wallets import address_of
 
 OLDEST: Final = timedelta(hours=24)

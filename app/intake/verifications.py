@@ -35,7 +35,7 @@ from streams.aggregate import key_reused
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports.records import Record, RecordKind, Records
 from streams.privacy.errors import refusing_erased
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.runtime.producer import NeverSent
 from streams.verification.records import RETENTION_OF, evidence_id, mode, submission_label
 from streams.verification.sandbox import scenario_for

@@ -4,10 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -218,3 +219,24 @@ def sandbox_list(now: datetime) -> LoadedList:
         loaded_at=now,
         names=LocalNames(entries),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ListsProbe:
+    """The probe of `/readyz` over the lists of this process."""
+
+    served: DeploymentLists
+    clock: Callable[[], datetime]
+
+    async def __call__(self) -> str | None:
+        """Return why the lists cannot be used, or None."""
+        return await self.served.probe()
+
+    def shown(self) -> dict[str, Any]:
+        """Return each list with its version and its age in whole seconds; null where it is not built."""
+        now, lists = self.clock(), self.served.lists
+        built = {
+            one.name: {"version": one.version, "age_s": int((now - one.loaded_at).total_seconds())}
+            for one in published(lists)
+        }
+        return {"lists": {name: built.get(name) for name in sorted(built.keys() | lists.missing.keys())}}

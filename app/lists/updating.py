@@ -10,9 +10,8 @@ from typing import Final
 
 import structlog
 
-from app.lists.loading import LoadRefused
-from app.lists.publishers import ADDRESSES
-from app.lists.publishing import PublishList
+from app.lists.downloading import ADDRESSES
+from app.lists.publishing import LoadRefused, PublishList
 from schemas.audit import Actor
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM

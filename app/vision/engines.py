@@ -1,8 +1,8 @@
 """Open the configured vision engines, warmed up, in confined child processes."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from typing import Final
 
 from prometheus_client import Histogram
@@ -85,8 +85,17 @@ async def open_engines(
 @asynccontextmanager
 async def open_forker(choice: EngineChoice | None = None) -> AsyncIterator[Forker]:
     """Run a forker with the models of a choice, or without any; raises as `open_engines`."""
-    forker = await asyncio.to_thread(Forker, choice.model_dump_json() if choice else None)
-    try:
+    with starting_forker(choice) as forker:
+        await asyncio.to_thread(forker.wait_until_loaded)
         yield forker
-    finally:
-        await asyncio.to_thread(forker.close)
+
+
+@contextmanager
+def starting_forker(choice: EngineChoice | None = None) -> Iterator[Forker]:
+    """Start a forker and end it; while its models load this process may start the rest.
+
+    Raises:
+        CannotFork: This system cannot confine children.
+    """
+    with closing(Forker(choice.model_dump_json() if choice else None)) as forker:
+        yield forker

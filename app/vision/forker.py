@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,11 +84,12 @@ class Forker:
     def __init__(self, choice: str | None = None) -> None:
         """Start it; `choice` is the JSON of an `EngineChoice`, None for children without models.
 
+        It loads them meanwhile: `wait_until_loaded` before the first `fork`.
+
         Raises:
             CannotFork: This system cannot run them.
-            ForkerRefused: A model cannot be used; the message says how to fix it.
-            EngineFailed: It broke while it warmed.
         """
+        self.facts: Facts | None = None
         self._choice = choice
         self._lock = threading.Lock()
         self._start()
@@ -109,6 +111,17 @@ class Forker:
                 env=_environment(),
                 start_new_session=True,
             )
+        self._control.settimeout(START_TIMEOUT_S)
+        with suppress(OSError):  # one that ended at once does not greet either
+            self._control.send((self._choice or "").encode() or b"null")
+
+    def wait_until_loaded(self) -> None:
+        """Return once its models are loaded and warm; `facts` tells of them.
+
+        Raises:
+            ForkerRefused: A model cannot be used; the message says how to fix it.
+            EngineFailed: It broke while it warmed.
+        """
         try:
             self.facts = self._greeted()
         except BaseException:
@@ -117,8 +130,6 @@ class Forker:
 
     def _greeted(self) -> Facts | None:
         try:
-            self._control.settimeout(START_TIMEOUT_S)
-            self._control.send((self._choice or "").encode() or b"null")
             greeting = Greeting.model_validate_json(self._control.recv(_MESSAGE_BYTES))
         except (OSError, ValidationError) as error:
             raise EngineFailed("the vision forker did not start") from error
@@ -144,6 +155,7 @@ class Forker:
             if not self.alive:
                 self.close()
                 self._start()
+                self.wait_until_loaded()
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 try:
@@ -182,9 +194,9 @@ class Forker:
 
     def close(self) -> None:
         """End it and all its children."""
-        self._control.close()
         self.process.kill()
         self.process.wait()
+        self._control.close()
 
     def _asked(self, question: Mapping[str, int], end: socket.socket | None = None) -> dict[str, Any]:
         packet = json.dumps(question).encode()

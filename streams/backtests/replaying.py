@@ -1,10 +1,12 @@
 """Decide the stored transactions of a span again by another text, and compare (G115).
 
 It only reads: features are computed anew from the stored transactions, check results and what lasted of the
-subject are as they were, and earlier transactions count with the answer that was given.
+subject are as they were, and earlier transactions count with the answer that was given. The velocity rows of
+every key of the span are in memory, few of them decoded at once.
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,23 +17,51 @@ from schemas.policies import FeatureKey, FeatureValue, RuleMode
 from schemas.transaction_decisions import Circumstances
 from schemas.transactions import TransactionRequest
 from streams.backtests.past import StoredSpan
-from streams.backtests.rows import Key, SpanRows
 from streams.backtests.tally import Tally
 from streams.policies.compiling import CompiledPolicy
 from streams.ports.stores import Stores
+from streams.transactions import row as velocity_row
 from streams.transactions.comparing import Past, decide_again, hits_of, is_unknown
 from streams.transactions.features import values
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.opening import FirstDecision
-from streams.transactions.row import VelocityEvent
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.row import VelocityEvent, VelocityRow
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.velocity import REBUILT_FROM, event_of
 from streams.verification.records import Index, by_mode, by_subject
 
+MOST_DECODED: Final = 512
+
+Key = tuple[FeatureKey, str]
 EVERY_S: Final = 1.0
 """Between two reports of the progress."""
 
 Tell = Callable[[BacktestProgress], None]
+
+
+class SpanRows:
+    """Rows by kind of key and value."""
+
+    def __init__(self) -> None:
+        self._decoded = OrderedDict[Key, VelocityRow]()
+        self._encoded: dict[Key, bytes] = {}
+
+    def row(self, key: Key) -> VelocityRow:
+        """Return the row of a key; a new one knows of nothing."""
+        row = self._decoded.get(key)
+        if row is None:
+            encoded = self._encoded.pop(key, None)
+            row = VelocityRow() if encoded is None else velocity_row.decode(encoded)
+            self._decoded[key] = row
+            if len(self._decoded) > MOST_DECODED:
+                oldest, other = self._decoded.popitem(last=False)
+                self._encoded[oldest] = velocity_row.encode(other)
+        self._decoded.move_to_end(key)
+        return row
+
+    def add(self, key: Key, about: str, event: VelocityEvent) -> None:
+        """Count a transaction in the row of a key, once."""
+        velocity_row.add(self.row(key), about, event)
 
 
 @dataclass(slots=True)

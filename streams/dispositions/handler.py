@@ -24,15 +24,14 @@ from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
 from streams.dispositions.records import Hashes, audit_row, disposition_records, request_label, words_label
 from streams.lists.storage import ListStorage
+from streams.policies.printing import rule_sha256
 from streams.policies.published import PolicyUnavailable, PublishedPolicies
-from streams.policies.rule_digests import rule_sha256
 from streams.ports.errors import Erased
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import ListedEntries
 from streams.ports.stores import Stores
 from streams.privacy.errors import subject_erased
-from streams.privacy.sealing import seal, unseal
-from streams.privacy.subject_ids import open_subject_id
+from streams.privacy.sealing import open_subject_id, seal, unseal
 
 
 class CreateDispositions:

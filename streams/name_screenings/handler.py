@@ -31,8 +31,7 @@ from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import Screening, Suppression, Suppressions
 from streams.ports.stores import Stores
 from streams.privacy.errors import subject_erased
-from streams.privacy.sealing import seal, unseal
-from streams.privacy.subject_ids import open_subject_id
+from streams.privacy.sealing import open_subject_id, seal, unseal
 
 log = structlog.get_logger(__name__)
 

@@ -1,11 +1,13 @@
 """Analyse a name: its words in ASCII, what each of them is, how it sounds and how rare it is."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Final
 
 import jellyfish
@@ -13,8 +15,11 @@ from anyascii import anyascii
 
 from schemas.lists import EntityKind
 from streams.names import legal_forms, vocabulary
-from streams.names.rarity import background_rarity
+from streams.names.vocabulary import COMMON_ORGANISATION_WORDS
 
+_VERY_COMMON: Final = 0.3
+_COMMON: Final = 0.6
+_RARE: Final = 1.0
 MAX_WORDS: Final = 32
 """The words of a name that are compared; the longest listed names have about twenty."""
 
@@ -38,6 +43,25 @@ _SYLLABLES: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _VOWELS: Final = re.compile("[aeiouyh]")
 _REPEATED: Final = re.compile(r"(.)\1+")
+
+
+@lru_cache(maxsize=65_536)
+def background_rarity(word: str) -> float:
+    """Return 0 to 1: how little one expects a second bearer of this word."""
+    very_common, common = _background()
+    if word in very_common:
+        return _VERY_COMMON
+    return _COMMON if word in common else _RARE
+
+
+@cache
+def _background() -> tuple[frozenset[str], frozenset[str]]:
+    text = resources.files("streams.names").joinpath("common_names.json").read_text(encoding="utf-8")
+    packaged = json.loads(text)
+    return (
+        frozenset(packaged["very_common"].split()) | COMMON_ORGANISATION_WORDS,
+        frozenset(packaged["common"].split()),
+    )
 
 
 class WordKind(StrEnum):

@@ -1,5 +1,6 @@
-"""Compare what is known about a person or organisation beside the name (G117)."""
+"""Compare what is known beside the name, such as numbers in their normal form (G117)."""
 
+import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
@@ -8,8 +9,9 @@ from rapidfuzz import fuzz
 from schemas.lists import NameEntry
 from schemas.screenings import Evidence, EvidenceEffect, EvidenceFeature, ScreeningTarget
 from streams.names.analysis import to_ascii_words
-from streams.names.identifiers import normal_identifier
 
+_LEAST_CHARS: Final = 5
+"""Shorter numbers are shared by chance."""
 _DAY_CHARS: Final = len("1970-03-12")
 _YEAR_CHARS: Final = len("1970")
 _SAME_ADDRESS: Final = 85
@@ -17,6 +19,12 @@ _SAME_ADDRESS: Final = 85
 
 _ADDRESS_LEAST_WORDS: Final = 2
 _ADDRESS_CHARS: Final = 512
+
+
+def normal_identifier(value: str) -> str:
+    """Return letters and digits only, in upper case; empty when too few to identify anybody."""
+    plain = "".join(char for char in unicodedata.normalize("NFKC", value).upper() if char.isalnum())
+    return plain if len(plain) >= _LEAST_CHARS and any(char.isdigit() for char in plain) else ""
 
 
 def compare_facts(target: ScreeningTarget, entry: NameEntry) -> tuple[Evidence, ...]:

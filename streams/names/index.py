@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -11,10 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.lists import EntityKind, NameEntry
-from streams.names.analysis import AnalysedName, Word, analyse, metaphone
-from streams.names.identifiers import normal_identifier
-from streams.names.list_rarity import ListRarity
+from streams.names.analysis import AnalysedName, Word, analyse, metaphone, weight_of
+from streams.names.evidence import normal_identifier
 
+_LEAST_ENTRIES: Final = 1_000
+"""A smaller list says nothing about how common a name is."""
+
+_RARE_SHARE_LOG10: Final = 4.0
+"""A word of one name in 10^4 is rare."""
+
+_LEAST_RARITY: Final = 0.1
 _WORD_WEIGHT: Final = 1.0
 _SKELETON_WEIGHT: Final = 0.75
 _METAPHONE_WEIGHT: Final = 0.65
@@ -32,6 +39,25 @@ _DECODED: Final = 4_096
 
 Int32s = NDArray[np.int32]
 Float32s = NDArray[np.float32]
+
+
+class ListRarity:
+    """Weighs words by the packaged names and by the share of a list's names that have them."""
+
+    def __init__(self, entries: int, holders: Callable[[str], int]) -> None:
+        self._entries = entries
+        self._holders = holders
+        self._of_text = lru_cache(maxsize=65_536)(self._on_list)
+
+    def weigh(self, word: Word) -> float:
+        """Return the weight of a word: the commoner of both counts."""
+        return weight_of(word.kind, min(word.rarity, self._of_text(word.text)))
+
+    def _on_list(self, text: str) -> float:
+        if self._entries < _LEAST_ENTRIES:
+            return 1.0
+        share = max(self._holders(text), 1) / self._entries
+        return min(1.0, max(_LEAST_RARITY, -math.log10(share) / _RARE_SHARE_LOG10))
 
 
 class Candidate(NamedTuple):

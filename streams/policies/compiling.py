@@ -17,6 +17,7 @@ from schemas.policies import (
     RuleResult,
 )
 from schemas.policy_documents import (
+    PLACEHOLDER,
     AllOf,
     AnyOf,
     Condition,
@@ -28,7 +29,6 @@ from schemas.policy_documents import (
     Rule,
 )
 from schemas.policy_fields import METADATA_PREFIX, MetadataType
-from streams.policies.placeholders import PLACEHOLDER
 
 DECIMALS: Final = Context(prec=50, rounding=ROUND_HALF_EVEN)
 """The arithmetic of rules; fixed, so that every machine computes the same."""

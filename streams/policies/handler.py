@@ -31,7 +31,7 @@ from streams.aggregate import Pause, not_found, retry_conflicts, with_request
 from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.policies.counted_keys import counting
+from streams.policies.in_use import counting
 from streams.policies.loading import FIRST_REVISION, digest, first_text, load
 from streams.policies.published import PolicyUnavailable, PublishedPolicies
 from streams.policies.storage import (

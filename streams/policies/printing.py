@@ -1,5 +1,7 @@
-"""Write a policy as YAML in its normal form; reading it again gives the same policy."""
+"""Write a policy as YAML in its normal form, and hash a rule's; reading it again gives the same policy."""
 
+import hashlib
+import json
 import re
 from collections.abc import Container, Mapping
 from datetime import timedelta
@@ -23,6 +25,7 @@ from schemas.policy_documents import (
     Rule,
 )
 from schemas.policy_fields import FieldType, MetadataType, field_spec
+from streams.policies.compiling import leaves_of
 from streams.policies.reading.features import type_of
 from streams.policies.reading.nodes import resolve_plain
 
@@ -211,3 +214,17 @@ def _test(test: PolicyTest, types: _Types, metadata: _Metadata) -> dict[str, Any
         "lists": lists,
         "expect": _given({"decision": str(test.decision), "hits": hits}),
     }
+
+
+def rule_sha256(document: PolicyDocument, rule_id: str) -> str | None:
+    """Return the hash of a rule, whatever its mode is, or None when the policy has no such rule."""
+    rule = next((rule for rule in document.rules if rule.id == rule_id), None)
+    if rule is None:
+        return None
+    leaves = tuple(leaves_of(rule.when))
+    read = {leaf.name for leaf in leaves if leaf.is_feature}
+    read |= {leaf.value.feature for leaf in leaves if isinstance(leaf.value, FeatureMultiple)}
+    plain = plain_rule(document, rule, read)
+    plain["rule"]["mode"] = None
+    canonical = json.dumps(plain, sort_keys=True, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()

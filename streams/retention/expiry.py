@@ -1,4 +1,4 @@
-"""Remove acts, tokens, reviewer sessions, watches of holds, uses of contacts, transfers and events by age."""
+"""Remove records by age, from acts and tokens to transfers and events, and entries of no list any more."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -10,11 +10,12 @@ from schemas.ids import PLATFORM, TenantId
 from schemas.people import OneTimeToken, ReviewerSession
 from schemas.transaction_decisions import HoldWatch
 from streams.contacts.findings import SHARED_WINDOW
+from streams.lists.storage import ListStorage
 from streams.ports.records import BY_AGE, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.record_removal import RemovalPace, pages, tenant_ids
 from streams.tenants.handler import TENANTS_INDEX
-from streams.wallets.transfers import LOOKED_BACK
+from streams.wallets.records import LOOKED_BACK
 
 REMOVED_AFTER: Final = timedelta(days=31)
 """When an act and an event are removed; the feed promises 30 days, and clocks differ by less than a day."""
@@ -25,6 +26,8 @@ ENDED_REMOVED_AFTER: Final = timedelta(days=1)
 
 BACKTESTS_STAY: Final = timedelta(days=400)
 """How long a backtest can be read."""
+ENTRIES_REMOVED_AFTER: Final = timedelta(days=1)
+"""How long entries stay at least; a load takes minutes, and so does who still reads the version before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +127,45 @@ class RecordExpiry:
             removed += await self.stores.removal.remove_events(
                 tenant_id, livemode=livemode, until=until, limit=most - removed
             )
+        return removed
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntryRemoval:
+    """Sweeps the platform and every tenant."""
+
+    stores: Stores
+    now: Callable[[], datetime]
+    pace: RemovalPace = field(default_factory=RemovalPace)
+
+    async def sweep(self) -> int:
+        """Remove what no list names; return how many records.
+
+        Raises:
+            StoreUnavailable: Some may be removed; the next sweep removes the others.
+        """
+        removed = 0
+        async for tenant_id in self._owners():
+            removed += await self._sweep_tenant(tenant_id, self.pace.most - removed)
+            if removed >= self.pace.most:
+                break
+        return removed
+
+    async def _owners(self) -> AsyncIterator[TenantId]:
+        yield PLATFORM
+        async for tenant_id in tenant_ids(self.stores.records, TENANTS_INDEX, self.pace.page):
+            yield tenant_id
+
+    async def _sweep_tenant(self, tenant_id: TenantId, most: int) -> int:
+        storage = ListStorage(self.stores.records, self.stores.journal, self.stores.vault)
+        removed, before = 0, Position(self.now() - ENTRIES_REMOVED_AFTER, "")
+        kind, limit = RecordKind.LIST_ENTRIES, self.pace.page
+        async for page in pages(self.stores.records, tenant_id, kind, BY_AGE, limit=limit, before=before):
+            lists, _ = await storage.load(tenant_id)
+            places = {one.place for one in lists.lists}
+            past = [one for one in page if one.id.rpartition(".")[0] not in places][: most - removed]
+            await self.stores.removal.remove(past)
+            removed += len(past)
+            if removed >= most:
+                break
         return removed

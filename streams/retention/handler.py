@@ -17,8 +17,8 @@ from typing import Final
 from schemas.base import to_milliseconds
 from schemas.enums import RetentionPolicy
 from schemas.ids import EvidenceId, TenantId
+from schemas.privacy import RedactVerification
 from schemas.problems import NotFound
-from schemas.retention import RedactVerification
 from schemas.tenant_settings import TenantSettings
 from schemas.verifications import StoredVerification
 from streams.aggregate import Pause, retry_conflicts

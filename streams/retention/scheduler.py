@@ -12,8 +12,8 @@ import structlog
 from schemas.base import to_milliseconds
 from schemas.enums import RetentionPolicy
 from schemas.ids import PLATFORM, ErasureId, EvidenceId, TenantId, VerificationId
+from schemas.privacy import RedactVerification
 from schemas.problems import StoreUnavailable
-from schemas.retention import RedactVerification
 from schemas.tenant_settings import Retention
 from schemas.topics import Topic
 from streams.ports.evidence import EvidenceRow

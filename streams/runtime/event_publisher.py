@@ -1,9 +1,11 @@
 """Publish committed events to Kafka at once, and commands to seal audit rows in batches."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from contextvars import Context
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
 import structlog
 from typing_extensions import override
@@ -15,9 +17,9 @@ from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
-from streams.runtime.debounce import Debouncer
 from streams.runtime.producer import LogWriter, Outgoing, require_size
 
+Item = TypeVar("Item")
 log = structlog.get_logger(__name__)
 
 SEAL_WINDOW_S: Final = 0.5
@@ -31,6 +33,40 @@ PATIENCE_S: Final = 5.0
 
 MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
+
+
+class Debouncer(Generic[Item]):
+    """Flush items in batches, in order, one batch at a time.
+
+    `flush` must not raise: what it cannot do it logs, and the outbox relay does it later.
+    """
+
+    def __init__(self, window_s: float, flush: Callable[[list[Item]], Awaitable[None]]) -> None:
+        self._window_s = window_s
+        self._flush = flush
+        self._items: list[Item] = []
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Add items; they are flushed when the window closes."""
+        self._items.extend(items)
+        if self._items and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._pass_on(), context=Context())  # a batch is of many tenants
+
+    async def aclose(self) -> None:
+        """Flush what is left without waiting for the window."""
+        self._closing.set()
+        if self._task is not None:
+            await self._task
+
+    async def _pass_on(self) -> None:
+        while self._items:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._window_s):
+                    await self._closing.wait()
+            items, self._items = self._items, []
+            await self._flush(items)
 
 
 class KafkaEventPublisher(EventPublisher):

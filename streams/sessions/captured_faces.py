@@ -21,7 +21,7 @@ from schemas.problems import (
 from schemas.reasons import ReasonCode
 from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import EvidenceStore
-from streams.sessions.frame_rules import FrameSeen, Thresholds
+from streams.sessions.image_rules import FrameSeen, Thresholds
 from streams.verification.checks import RequiredChecks
 from streams.verification.engines import Engines, name_of
 from streams.verification.observations import FacesSeen

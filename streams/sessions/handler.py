@@ -45,7 +45,7 @@ from streams.ports.errors import Conflict
 from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
-from streams.privacy.subject_ids import open_subject_id, seal_subject_id
+from streams.privacy.sealing import open_subject_id, seal_subject_id
 from streams.sessions import events, movements, rules
 from streams.sessions.movement_commands import MovementCommands
 from streams.sessions.queries import OpeningQueries

@@ -10,7 +10,7 @@ from schemas.reasons import ReasonCode
 from schemas.sessions import AddCapture, AddFrame, DrawChallenge, SkipMovements, StoredSession
 from streams.sessions import movements
 from streams.sessions.captured_faces import CapturedFaces, SelfieFace
-from streams.sessions.frame_rules import FrameVerdict, Thresholds, is_straight, judge_frame
+from streams.sessions.image_rules import FrameVerdict, Thresholds, is_straight, judge_frame
 from streams.verification.sandbox import scenario_for
 from streams.vision_ports import Pose
 

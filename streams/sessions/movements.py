@@ -22,7 +22,7 @@ from schemas.problems import ProblemCode, Refused
 from schemas.sessions import AddFrame, CaptureSource, DrawChallenge, StoredSession
 from streams.aggregate import key_reused
 from streams.sessions import rules
-from streams.sessions.frame_rules import FrameVerdict
+from streams.sessions.image_rules import FrameVerdict
 
 STEPS: Final = 3
 MOST_DRAWINGS: Final = 5

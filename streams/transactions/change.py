@@ -21,7 +21,7 @@ from schemas.transaction_decisions import (
 )
 from schemas.transactions import TransactionRequest
 from streams.ports.records import Change, Record, RecordKind
-from streams.transactions import cases, events, records
+from streams.transactions import events, records, review_case
 from streams.transactions.comparing import Judged
 from streams.transactions.rules import OPENS_CASE, Decided, shown_rules
 from streams.transactions.wallets import transfer_records
@@ -126,7 +126,7 @@ def change_of(
         (
             records.transaction_record(tenant_id, stored, command.fingerprint),
             *records.hold_watch(tenant_id, stored),
-            *cases.opened(tenant_id, stored),
+            *review_case.opened(tenant_id, stored),
             *_suspension(outcome, stored, standing),
             *_stream(outcome, stored, standing),
             *contact_uses,

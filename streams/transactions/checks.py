@@ -1,4 +1,4 @@
-"""The checks of a transaction: which are due, and the port of what carries them out."""
+"""The checks of a transaction: which are due, what carries them out, and rules that people suppressed."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from schemas.ids import TenantId
 from schemas.policy_documents import Check, PolicyDocument
 from schemas.policy_fields import NAME_CHECKS
 from schemas.reasons import ReasonCode
-from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
+from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck, SuppressedRule
 from schemas.transactions import Party, TransactionRequest
 from streams.lists.loaded import ListState
 
@@ -85,3 +85,29 @@ def _due(
     for check in policy.checks:
         for target in check.targets:
             yield check, ScreenedTarget(target), parties[target]
+
+
+class RuleSuppressions(Protocol):
+    """Looks up the rules whose hits persons judged to be false positives."""
+
+    async def of_rules(
+        self, tenant_id: TenantId, subject_key: str, counterparty_id: str | None, *, livemode: bool
+    ) -> Mapping[str, SuppressedRule]:
+        """Return those about a subject or a counterparty that count now, by rule id.
+
+        Raises:
+            StoreUnavailable: They cannot be read for now.
+        """
+        ...
+
+
+async def rules_suppressed_for(
+    suppressions: RuleSuppressions | None, request: TransactionRequest, context: CheckContext
+) -> Mapping[str, SuppressedRule]:
+    """Return the rules judged not to concern the subject or the counterparty; raises as `of_rules`."""
+    if suppressions is None:
+        return {}
+    counterparty_id = None if request.counterparty is None else request.counterparty.id
+    return await suppressions.of_rules(
+        context.tenant_id, context.subject_key, counterparty_id, livemode=context.livemode
+    )

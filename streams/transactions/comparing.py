@@ -15,8 +15,7 @@ from schemas.transaction_decisions import (
 )
 from schemas.transactions import TransactionRequest
 from streams.policies.compiling import CompiledPolicy, ValueLists
-from streams.transactions.earlier import Earlier
-from streams.transactions.features import values
+from streams.transactions.features import Earlier, values
 from streams.transactions.fields import fields_of
 from streams.transactions.identity import IDENTITY_FIELDS
 from streams.transactions.row import VelocityEvent

@@ -6,12 +6,13 @@ whole, so COUNT and SUM are never less than the truth, and the value says that i
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isqrt
 from types import MappingProxyType
 from typing import Final
 
-from schemas.policies import AmountField, DistinctField, Feature, FeatureValue, Metric
+from schemas.policies import AmountField, DistinctField, Feature, FeatureKey, FeatureValue, Metric
 from streams.transactions.distinct import count, is_sketch
 from streams.transactions.row import VelocityEvent, VelocityRow
 from streams.transactions.selections import Numbers, RowView
@@ -119,3 +120,20 @@ _METRICS: Final[Mapping[Metric, _Compute]] = MappingProxyType(
         Metric.SECONDS_SINCE_FIRST: _seconds_since_first,
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The earlier transactions, as features see them."""
+
+    row: VelocityRow
+    """Of the subject."""
+    by_keys: Mapping[str, FeatureValue]
+    """Features by other keys, as their actors computed them."""
+
+    def features(self, features: Iterable[Feature], event: VelocityEvent) -> dict[str, FeatureValue]:
+        """Return the value of each feature for the transaction."""
+        features = tuple(features)
+        own = [feature for feature in features if feature.key is FeatureKey.SUBJECT_ID]
+        others = {one.name: self.by_keys[one.name] for one in features if one.name in self.by_keys}
+        return values(own, self.row, event) | others

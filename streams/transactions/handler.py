@@ -35,10 +35,10 @@ from streams.ports.events import EventPublisher
 from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.errors import subject_erased
-from streams.privacy.subject_ids import open_subject_id
+from streams.privacy.sealing import open_subject_id
 from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
-from streams.transactions.checks import CheckContext, Checks
+from streams.transactions.checks import CheckContext, Checks, RuleSuppressions, rules_suppressed_for
 from streams.transactions.comparing import (
     AskedList,
     Judged,
@@ -51,22 +51,20 @@ from streams.transactions.comparing import (
 )
 from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.counters import TransactionCounters
-from streams.transactions.earlier import Earlier
+from streams.transactions.features import Earlier
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
 from streams.transactions.identity import IDENTITY_FIELDS, Identities
 from streams.transactions.importing import ImportTransactions
 from streams.transactions.keyed.asking import KeyedFeatures
-from streams.transactions.keyed.keys import keys_of
-from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.keyed_hashes import KeyedHashes, keys_of
 from streams.transactions.opening import open_parts
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
 from streams.transactions.row import newest_id
 from streams.transactions.rules import SubjectState, decide
-from streams.transactions.scenarios import scenario_for
+from streams.transactions.sandbox import scenario_for
 from streams.transactions.standing import Standings
-from streams.transactions.suppressed_rules import RuleSuppressions, rules_suppressed_for
 from streams.transactions.velocity import VelocityRows, event_of
 from streams.transactions.wallets import TransactionWallets
 from streams.verification.sandbox import Scenario

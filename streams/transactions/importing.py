@@ -17,10 +17,9 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Change, RecordKind
 from streams.ports.stores import Stores
 from streams.privacy.errors import subject_erased
-from streams.privacy.subject_ids import open_subject_id
+from streams.privacy.sealing import open_subject_id
 from streams.transactions.keyed.asking import KeyedFeatures
-from streams.transactions.keyed.keys import keys_of
-from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.keyed_hashes import KeyedHashes, keys_of
 from streams.transactions.published import PublishedPolicies
 from streams.transactions.records import by_reference, history_id, history_record, request_label
 from streams.transactions.velocity import VelocityRows

@@ -8,7 +8,7 @@ from schemas.ids import PLATFORM, DecisionId, ReviewCaseId, TenantId, Transactio
 from schemas.transaction_decisions import HoldWatch, StoredTransaction
 from schemas.transaction_history import StoredHistory
 from streams.ports.records import BY_AGE, Record, RecordKind, due_index
-from streams.transactions.keyed.keys import by_key
+from streams.transactions.keyed_hashes import by_key
 from streams.verification.records import Index, by_mode, by_subject, mode
 
 ROUTE: Final = "POST /v1/transactions"

@@ -13,7 +13,7 @@ from schemas.events import DecisionEvent, EventType
 from schemas.ids import TenantId
 from schemas.transaction_decisions import DecisionBy, DecisionStep, StoredTransaction, TransactionReason
 from streams.ports.records import Record
-from streams.transactions import cases, events, records
+from streams.transactions import events, records, review_case
 from streams.transactions.rules import OPENS_CASE
 
 
@@ -76,7 +76,7 @@ def opened_case(
     tenant_id: TenantId, before: StoredTransaction, after: StoredTransaction
 ) -> tuple[Record, ...]:
     """Return the record of the case that the new decision opened; none when it opened none."""
-    return cases.opened(tenant_id, after) if _opens(before, after) else ()
+    return review_case.opened(tenant_id, after) if _opens(before, after) else ()
 
 
 def change_events(

@@ -26,8 +26,8 @@ from schemas.transaction_decisions import (
 )
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass
 from streams.policies.compiling import CompiledPolicy, ValueLists
-from streams.policies.rule_digests import rule_sha256
-from streams.transactions.scenarios import OUTCOME_OF
+from streams.policies.printing import rule_sha256
+from streams.transactions.sandbox import OUTCOME_OF
 from streams.verification.sandbox import Scenario
 
 GRAVITY: Final = {outcome: gravity for gravity, outcome in enumerate(OUTCOME_CLASS)}

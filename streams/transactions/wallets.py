@@ -33,11 +33,10 @@ from streams.transactions.checks import CheckContext
 from streams.transactions.rules import GRAVITY
 from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read
-from streams.wallets.judging import JudgeWallets
-from streams.wallets.nodes import NodeNames
+from streams.wallets.judging import JudgeWallets, NodeNames
 from streams.wallets.ports import ListedWallets, Node, WalletLists
+from streams.wallets.records import transfer_record
 from streams.wallets.rules import Thresholds
-from streams.wallets.transfers import transfer_record
 
 _SUBJECTS_PART: Final = {
     (Direction.INBOUND, WalletRole.SOURCE): True,

@@ -13,8 +13,7 @@ from schemas.enums import FieldKey
 from schemas.reasons import ReasonCode
 from schemas.verifications import DeclaredDocument
 from streams.verification.observations import DocumentFindings
-from streams.verification.readers.countries import country
-from streams.verification.readers.names import plain_words, words
+from streams.verification.readers.mrz_names import country, plain_words, words
 
 LAST: Final = 4
 """How many characters of the number a tenant may declare (interface section 4.4)."""

@@ -1,14 +1,17 @@
-"""Observations of the engines as plain values, the input of the pure rules."""
+"""Observations of the engines as plain values, the input of the pure rules, and how much was read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from schemas.enums import ExtractionStatus, ReaderClass
 from schemas.screenings import CheckAnswer
 from schemas.verifications import CheckResult, PersonalFields
 from streams.vision_ports import Embedding, Quad, Sharpness
+
+ENOUGH: Final = 0.5
+"""Confidence below which a field does not count as read."""
 
 
 class Agreement(StrEnum):
@@ -148,3 +151,16 @@ class Evaluation:
             issuing_country=fields.get("issuing_state"),
             number_last4=number[-4:] if number else None,
         )
+
+
+def grade(confidence: Mapping[str, float], required: Sequence[str]) -> ExtractionStatus:
+    """Return EXTRACTED when every required field was read, FAILED when none was, else PARTIAL."""
+    missing = unread(confidence, required)
+    if not missing:
+        return ExtractionStatus.EXTRACTED
+    return ExtractionStatus.PARTIAL if len(missing) < len(required) else ExtractionStatus.FAILED
+
+
+def unread(confidence: Mapping[str, float], required: Sequence[str]) -> tuple[str, ...]:
+    """Return the required fields that are missing or in doubt."""
+    return tuple(name for name in required if confidence.get(name, 0.0) < ENOUGH)

@@ -12,10 +12,9 @@ from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult, DeclaredDocument
 from streams.verification.declared_values import code_at, disagreements
-from streams.verification.observations import Agreement, DocumentFindings, DocumentPicture, FacesSeen
+from streams.verification.observations import Agreement, DocumentFindings, DocumentPicture, FacesSeen, unread
 from streams.verification.policy import FaceBands, ImageThresholds, SharpnessFloor, VerificationPolicy
 from streams.verification.readers import nin_slip, td3_mrz
-from streams.verification.readers.grading import unread
 from streams.verification.rules import Finding, Match, found, match, usual
 from streams.vision_ports import Sharpness
 

@@ -28,8 +28,7 @@ from streams.ports.stores import Stores
 from streams.wallets import rules
 from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read
-from streams.wallets.judging import JudgeWallets
-from streams.wallets.nodes import NodeNames
+from streams.wallets.judging import JudgeWallets, NodeNames
 from streams.wallets.ports import ListedWallets, WalletLists
 from streams.wallets.records import address_label, indexes
 

@@ -1,6 +1,7 @@
-"""The wallets that stand on the loaded lists, by the normal form of their addresses (G41, G123)."""
+"""The wallets on the loaded lists, by the normal form of their addresses, and the sandbox's (G41, G123)."""
 
 import asyncio
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -12,16 +13,49 @@ from typing_extensions import override
 from schemas.enums import CheckKind
 from schemas.ids import TenantId
 from schemas.lists import ListKind, NameEntry
+from schemas.transactions import Chain
 from schemas.wallets import Listing
 from streams.lists.loaded import ListedWallet, ListState, ListStates, LoadedList, MissingList
-from streams.wallets.formats import spellings
+from streams.wallets import base58, bech32
+from streams.wallets.formats import read, spellings
 from streams.wallets.ports import ListedWallets, WalletLists
-from streams.wallets.sandbox import sandbox_wallets
 
+SANDBOX: Final = "sandbox"
+SANDBOX_VERSION: Final = "1"
+_SANDBOX_CATEGORY: Final = "sanctions"
 _MAX_STATES: Final = 64
 """States of lists in memory at one time; tenants without lists of their own share one."""
 
 _Key = tuple[bool, tuple[tuple[TenantId | None, str, str, datetime], ...], tuple[MissingList, ...]]
+
+
+def listed_addresses() -> dict[Chain, str]:
+    """Return the listed address of each chain; valid, and nobody's: its key is a hash of its name."""
+    hashed = {chain: hashlib.sha256(f"veristream sandbox {chain}".encode()).digest() for chain in Chain}
+    return {
+        Chain.BTC: bech32.encode_segwit("bc", 0, hashed[Chain.BTC][:20]),
+        Chain.EVM: read(f"0x{hashed[Chain.EVM][:20].hex()}").normalized,
+        Chain.TRON: base58.encode_check(b"\x41" + hashed[Chain.TRON][:20]),
+        Chain.SOL: base58.encode(hashed[Chain.SOL]),
+        Chain.OTHER: "sandbox-listed-wallet",
+    }
+
+
+def sandbox_wallets() -> ListedWallets:
+    """Return the sandbox's wallets as a state of lists."""
+    listings = {
+        address: (
+            Listing(
+                list=SANDBOX,
+                category=_SANDBOX_CATEGORY,
+                entity_id=f"sandbox-wallet-{chain.lower()}",
+                entity_name=f"Invented owner of a {chain} wallet",
+                sanctions=True,
+            ),
+        )
+        for chain, address in listed_addresses().items()
+    }
+    return ListedWallets(MappingProxyType({SANDBOX: SANDBOX_VERSION}), MappingProxyType(listings))
 
 
 class _Built(NamedTuple):

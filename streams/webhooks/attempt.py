@@ -17,8 +17,7 @@ from streams.webhooks import rules
 from streams.webhooks.ports import Answer, WebhookSender
 from streams.webhooks.records import delivery_records
 from streams.webhooks.rules import STANDARD, Pace, Uniform
-from streams.webhooks.secrets import open_secrets
-from streams.webhooks.signing import signatures, timestamp
+from streams.webhooks.signing import open_secrets, signatures, timestamp
 
 log = structlog.get_logger(__name__)
 

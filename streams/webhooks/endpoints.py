@@ -20,8 +20,7 @@ from streams.tenants.handler import Clock, NewId, RequestName
 from streams.webhooks.endpoint_limit import endpoint_or_none, read_register
 from streams.webhooks.records import endpoint_record
 from streams.webhooks.rules import changed, rotated
-from streams.webhooks.secrets import forget_secrets, open_secrets, seal_secret
-from streams.webhooks.signing import secret_bytes
+from streams.webhooks.signing import forget_secrets, open_secrets, seal_secret, secret_bytes
 from streams.webhooks.urls import USUAL_PORTS, receiver_url
 
 _DETAIL_OF: Final = {

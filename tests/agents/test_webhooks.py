@@ -31,7 +31,7 @@ from streams.runtime.topics import ensure_topics
 from streams.webhooks.records import endpoint_record, tenant_record
 from streams.webhooks.rules import Pace
 from streams.webhooks.scheduler import SweepPace
-from streams.webhooks.secrets import seal_secret
+from streams.webhooks.signing import seal_secret
 from tests.agents.support import (
     now,
     quick_guard,

@@ -21,7 +21,7 @@ from typing import Final
 
 from aiohttp import ClientSession, TCPConnector
 
-from tests.bench.open_loop import OpenLoad
+from tests.bench.load import OpenLoad
 from tests.bench.sandbox import bodies, post_all
 from tests.journeys.service import Service, running_service, veristream_json
 

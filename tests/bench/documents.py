@@ -29,9 +29,8 @@ from schemas.verifications import DeclaredDocument
 from streams.verification.checks import RequiredChecks
 from streams.verification.document_reader import DocumentReading, findings_of, read_document
 from streams.verification.engines import Engines
-from streams.verification.observations import DocumentPicture, FacesSeen
+from streams.verification.observations import ENOUGH, DocumentPicture, FacesSeen
 from streams.verification.policy import VerificationPolicy
-from streams.verification.readers.grading import ENOUGH
 from streams.verification.rules import decide
 from streams.verification.verdicts import judge_authenticity, judge_consistency, judge_extraction
 from tests.bench.altered_documents import altered

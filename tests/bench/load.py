@@ -1,10 +1,17 @@
-"""A bounded closed-loop load: so many requests, so many at once, and what came of them."""
+"""Bounded loads: closed (so many requests at once) and open (requests come when they come)."""
 
 import asyncio
+import random
 import time
+from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from aiohttp import ClientError
+
+MOST_WAITING = 5_000
+"""Requests under way at once; one more is not sent and counts as unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +54,46 @@ async def load(send: Callable[[int], Awaitable[int]], requests: int, at_once: in
     began = time.perf_counter()
     await asyncio.gather(*(one_client() for _ in range(at_once)))
     return Measured(requests, time.perf_counter() - began, tuple(latencies), answers)
+
+
+@dataclass(slots=True)
+class OpenLoad:
+    """Sends at a rate with exponential gaps; a latency counts from the moment its request was due.
+
+    A generator that waits for answers, or counts from the moment it got round to sending, does not see the
+    queue that a slow service makes.
+    """
+
+    send: Callable[[int], Awaitable[int]]
+    """Sends the request of a number and returns its status."""
+    per_second: float
+    chance: random.Random
+    answers: Counter[int] = field(default_factory=Counter)
+    latencies_s: "array[float]" = field(default_factory=lambda: array("d"))
+    sent: int = 0
+    _waiting: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def run(self, seconds: float) -> None:
+        """Send for so long, then wait for the last answers."""
+        due = began = time.perf_counter()
+        while (due := due + self.chance.expovariate(self.per_second)) < began + seconds:
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            self._send_one(due)
+        await asyncio.gather(*self._waiting)
+
+    def _send_one(self, due: float) -> None:
+        number, self.sent = self.sent, self.sent + 1
+        if len(self._waiting) >= MOST_WAITING:
+            self.answers[0] += 1
+            return
+        task = asyncio.create_task(self._one(number, due))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    async def _one(self, number: int, due: float) -> None:
+        try:
+            status = await self.send(number)
+        except (ClientError, TimeoutError, ConnectionError):
+            status = 0
+        self.answers[status] += 1
+        self.latencies_s.append(time.perf_counter() - due)

@@ -24,8 +24,7 @@ from typing import Final
 from PIL import Image
 
 from app.demo.specimens import to_jpeg
-from tests.bench.load import load
-from tests.bench.open_loop import OpenLoad
+from tests.bench.load import OpenLoad, load
 from tests.bench.verifications import documents
 from tests.journeys.service import Service, encoded, hopper, make_tenant, running_service
 

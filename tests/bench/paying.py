@@ -12,8 +12,7 @@ from typing import Any, Final
 from aiohttp import ClientSession
 
 from tests.bench.fifty_rules import payment, policy_text
-from tests.bench.load import Measured, load
-from tests.bench.open_loop import OpenLoad
+from tests.bench.load import Measured, OpenLoad, load
 from tests.bench.raw_client import RawClient
 from tests.bench.staged_fleets import StagedFleet, running_fleet
 from tests.journeys.service import veristream_json

@@ -25,8 +25,7 @@ import psutil
 from typing_extensions import override
 
 from tests.bench.fifty_rules import payment, policy_text
-from tests.bench.load import Measured, load
-from tests.bench.open_loop import OpenLoad
+from tests.bench.load import Measured, OpenLoad, load
 from tests.bench.paying import publish
 from tests.bench.raw_client import RawClient
 from tests.bench.sandbox import running_echo

@@ -24,7 +24,7 @@ from typing import Any, Final, cast
 
 import psutil
 
-from app.adapters.cassandra import rests
+from app.adapters.cassandra import removal_steps
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.keyspace import migrate
 from app.adapters.cassandra.record_removal import CassandraRecordRemoval
@@ -182,7 +182,7 @@ async def measure(address: Address, folder: Path, rows: int, turns: int) -> None
         sys.stdout.write(f"{rows} rows written in {time.monotonic() - begun:.0f} s\n")
         sys.stdout.flush()
         busy_s = await beside_commits(stores, turns) if turns else 0.0
-        rests.REST = 0  # type: ignore[misc]  # in this process alone
+        removal_steps.REST = 0  # type: ignore[misc]  # in this process alone
         beside = rows - await alone(stores, session, rows)
     if turns:
         sys.stdout.write(f"{beside} rows removed, {beside / busy_s:.0f} a second beside commits\n")

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.fleets import Fleet, embedded, on_engines, posting
-from tests.bench.load import load
-from tests.bench.open_loop import OpenLoad
+from tests.bench.load import OpenLoad, load
 from tests.bench.readings import HOUR_S, MIB, Limits, Reader, Reading, Soaked, quantile, settled, tally
 
 AT_ONCE = 64

@@ -19,8 +19,7 @@ from schemas.ids import (
     derive_id,
 )
 from schemas.people import OneTimeToken, ReviewerSession, TokenPurpose
-from schemas.privacy import RetentionCommand
-from schemas.retention import RedactVerification
+from schemas.privacy import RedactVerification, RetentionCommand
 from schemas.sessions import SessionOpening
 from schemas.transaction_decisions import HoldWatch
 from schemas.webhooks import DeliveryStatus

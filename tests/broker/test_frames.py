@@ -1,22 +1,30 @@
-"""Whatever kio can write passes the frame check; whatever is changed in it is refused or read."""
+"""What kio can write passes the frame check, changed it is refused or read; answers are what kio writes."""
 
 import dataclasses
-from typing import Any
+import io
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.index import load_response_schema
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.request_header.v2.header import RequestHeader
+from kio.serial import entity_writer
 
+from app.broker.answers import answer_writer
 from app.broker.frames import MAX_ELEMENTS, Malformed, frame_check
 from app.broker.wire import UNREADABLE, codec
 from tests.broker.builders import one
-from tests.broker.frames import every_frame, requests, written
+from tests.broker.frames import SERVED, entities, every_frame, requests, written
 from tests.broker.requests import fetch_request, produce_request
 from tests.broker.test_versions import smallest, spoken
 
 READ_METADATA = frame_check(RequestHeader, MetadataRequest)
+ANSWERS: Final = [
+    words for words in map(load_response_schema, *zip(*SERVED, strict=True)) if not words.__flexible__
+]
+"""The class of every answer without tagged fields, in every version served; kio writes the others."""
 
 
 def read(frame: bytes) -> Any:
@@ -98,3 +106,16 @@ def test_a_request_may_hold_only_so_many_items() -> None:
 def test_a_frame_without_surprises_reaches_kio_without_a_copy() -> None:
     frame = written(produce_request("t", one(b"v")))
     assert codec(0, 8).check(frame) is frame
+
+
+def answers() -> st.SearchStrategy[Any]:
+    """Any answer of any version served."""
+    return st.sampled_from(ANSWERS).flatmap(entities)
+
+
+@given(answers())
+def test_every_answer_is_written_as_kio_writes_it(answer: Any) -> None:
+    ours, kios = io.BytesIO(), io.BytesIO()
+    answer_writer(type(answer))(ours, answer)
+    entity_writer(type(answer))(kios, answer)
+    assert ours.getvalue() == kios.getvalue()

@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
-from app.adapters.cassandra.evidence_lookup import EvidenceLookup
-from app.adapters.cassandra.evidence_rows import COLUMNS, ID
+from app.adapters.cassandra.evidence_rows import COLUMNS, ID, EvidenceLookup
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
 from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Row, Session, Statement

@@ -18,8 +18,7 @@ from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.server_clock import ASKED_EVERY_S, StoreClock
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.cassandra.stores import build_stores
-from app.adapters.shared.columns import to_micros
-from app.adapters.shared.feed_positions import read_place
+from app.adapters.shared.columns import read_place, to_micros
 from schemas.events import DecisionEvent
 from schemas.problems import StoreUnavailable
 from streams.ports.events import FedEvent

@@ -36,7 +36,7 @@ from schemas.ids import EndpointId, SubjectId, derive_id
 from schemas.problems import StoreUnavailable
 from streams.ports.errors import Erased
 from streams.ports.stores import Stores
-from streams.webhooks.secrets import seal_secret
+from streams.webhooks.signing import seal_secret
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.cassandra_adapter import KEYSPACE
 from tests.contracts.fixtures import CASSANDRA

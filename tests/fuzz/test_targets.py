@@ -1,4 +1,4 @@
-"""Every fuzz target accepts its seeds and simple changes of them; the long search is run by hand."""
+"""What reads an outsider's text has a fuzz target, which takes its seeds, whole, cut and changed (S46)."""
 
 import random
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ CHANGES = 30
 
 MAX_SEEDS = 40
 """Seeds of one target tried here, so that the suite stays short."""
+PARSERS = {"json", "cursors", "mrz", "nin", "webhook_urls", "wire"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,3 +43,17 @@ def changed(seed: bytes, chance: random.Random) -> bytes:
         (b"", seed[start:end] * 2, chance.randbytes(end - start), b"\xff" * 4, b"\x7f\xff\xff\xff")
     )
     return seed[:start] + put + seed[end:]
+
+
+def test_s46_every_parser_has_a_target() -> None:
+    assert set(names()) >= PARSERS
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS - {"wire"}))
+def test_s46_a_target_takes_whatever_stands_behind_its_first_byte(name: str) -> None:
+    """Empty, one byte, and each seed cut at each place."""
+    loaded = load(name)
+    run = checked(loaded.target, HANG_CPU_S)
+    for seed in (b"", b"\0", *loaded.seeds):
+        for end in range(0, len(seed), max(1, len(seed) // 50)):
+            run(seed[:end])

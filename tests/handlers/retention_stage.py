@@ -9,8 +9,8 @@ from schemas.audit import AuditAction
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.events import EventType
 from schemas.ids import PLATFORM, EvidenceId, TenantId, derive_id
+from schemas.privacy import RedactVerification
 from schemas.problems import NotFound
-from schemas.retention import RedactVerification
 from schemas.tenant_settings import Retention, TenantSettings
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish

@@ -18,11 +18,9 @@ from app.adapters.security.crypto import RootKey
 from app.cli.main import app
 from app.composition.stores import new_id
 from app.lists import serving
-from app.lists.downloading import download
-from app.lists.loading import GuardRefused, LoadRefused, load_list
-from app.lists.publishers import ADDRESSES
-from app.lists.publishing import PublishList
-from app.lists.readiness import ListsProbe
+from app.lists.downloading import ADDRESSES, download
+from app.lists.publishing import GuardRefused, LoadRefused, PublishList, load_list
+from app.lists.serving import ListsProbe
 from app.lists.updating import ListUpdates
 from schemas.audit import Actor
 from schemas.enums import ActorType, CheckKind

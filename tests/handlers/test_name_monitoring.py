@@ -28,8 +28,7 @@ from streams.name_screenings.records import request_label
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import Suppression
 from streams.ports.stores import Stores
-from streams.privacy.sealing import seal
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal, seal_subject_id
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import TENANTS_INDEX
 from streams.verification.review_case import index_of

@@ -11,8 +11,8 @@ from schemas.audit import AuditAction, SealAudit
 from schemas.enums import EvidenceKind, RetentionPolicy, VerificationStatus
 from schemas.events import EventType
 from schemas.ids import SubjectId, VerificationId, derive_id
+from schemas.privacy import RedactVerification
 from schemas.problems import NotFound, StoreUnavailable
-from schemas.retention import RedactVerification
 from schemas.verifications import StoredVerification
 from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain, verify_chain

@@ -29,7 +29,7 @@ from streams.policies.compiling import compile_policy
 from streams.policies.loading import load
 from streams.ports.records import RecordKind
 from streams.ports.stores import Stores
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.transactions.checks import Checks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.handler import ScreenTransactions

@@ -20,9 +20,9 @@ from schemas.problems import DecisionPending, StoreUnavailable
 from schemas.transaction_decisions import ImportHistory, ScreenTransaction, ShownRule, TransactionCommand
 from schemas.transaction_history import HistoricTransaction, HistoryImported, SealedHistory
 from streams.policies.compiling import CompiledPolicy, compile_policy
-from streams.policies.counted_keys import counting
+from streams.policies.in_use import counting
 from streams.policies.loading import load
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.runtime.producer import Outgoing
 from streams.transactions.checks import Checks
 from streams.transactions.counters import TransactionCounters

@@ -17,7 +17,7 @@ from streams.tenants.handler import RequestName
 from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
 from streams.webhooks.records import ALL_TENANTS, endpoint_record, firing_index, health_record
 from streams.webhooks.rules import MOST_SECRETS
-from streams.webhooks.secrets import open_secrets
+from streams.webhooks.signing import open_secrets
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import MemoryBreaker, Opened
 from tests.handlers.endpoint_stage import ACTOR, BOTH, OTHER_SECRET, SECRET, Stage, build_endpoint_command

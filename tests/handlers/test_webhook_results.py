@@ -23,7 +23,7 @@ from schemas.webhooks import (
 from streams.ports.records import Change, RecordKind
 from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.replay import PAGE
-from streams.webhooks.secrets import seal_secret
+from streams.webhooks.signing import seal_secret
 from tests.builders import ACME, GLOBEX, build_decision_event
 from tests.handlers.webhook_stage import SECRET, WebhookStage, open_stage
 from tests.webhook_receiver import Receiver, open_receiver, resetting, saying

@@ -11,7 +11,7 @@ from schemas.ids import EndpointId
 from schemas.webhooks import SealedSecret
 from streams.ports.errors import Damaged
 from streams.ports.evidence import Vault
-from streams.webhooks.secrets import open_secrets, seal_secret
+from streams.webhooks.signing import open_secrets, seal_secret
 from tests.builders import ACME, NOW, build_endpoint
 
 NEW, OLD = "new-secret-of-the-tenant-1", "old-secret-of-the-tenant-2"

@@ -36,7 +36,7 @@ from streams.webhooks.ports import WebhookSender
 from streams.webhooks.records import delivery_id, endpoint_index, endpoint_record, tenant_record
 from streams.webhooks.replay import DeliverAgain
 from streams.webhooks.scheduler import DeliveryScheduler
-from streams.webhooks.secrets import seal_secret
+from streams.webhooks.signing import seal_secret
 from tests.builders import ACME, NOW, build_decision_event, build_endpoint
 from tests.handlers.verification_stage import DictState, Loudspeaker
 from tests.http.receivers import PATIENCE_S, TRUSTING_NOBODY

@@ -79,7 +79,7 @@ from streams.lists.screening import ListScreening
 from streams.lists.storage import ListStorage
 from streams.name_screenings.handler import ScreenNamesOnce
 from streams.policies.handler import ChangePolicy
-from streams.policies.list_names import KnownListNames, ListsInUse
+from streams.policies.in_use import KnownListNames, ListsInUse
 from streams.policies.published import PublishedPolicies
 from streams.ports.records import Change, Records
 from streams.ports.stores import Stores, WorkingState
@@ -114,9 +114,8 @@ from streams.verification.engines import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.wallets.handler import AssessWallets
-from streams.wallets.judging import JudgeWallets
+from streams.wallets.judging import JudgeWallets, NodeNames
 from streams.wallets.listed import LoadedWalletLists
-from streams.wallets.nodes import NodeNames
 from tests.builders import ACME, GLOBEX
 from tests.children import shared_forker
 from tests.http.audited import unpromised

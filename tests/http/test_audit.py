@@ -1,5 +1,6 @@
-"""The audit log is read by its own tenant and mode, page by page, filtered, or as a CSV export."""
+"""The audit log is read by its own tenant and mode, page by page, filtered, or as CSV; its chain holds."""
 
+import asyncio
 import csv
 import io
 from collections.abc import Sequence
@@ -11,16 +12,18 @@ import pytest
 from app.http.cursors import Cursors
 from app.http.headers import preferred
 from app.http.routes.audit import cells, csv_lines
-from schemas.audit import AuditAction, AuditEvent, AuditFilter
+from schemas.audit import AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.base import rfc3339
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
+from streams.audit.handler import SealChain
 from streams.ports.records import Change, Position, Record, RecordKind
-from tests.builders import ACME, NOW
+from tests.builders import ACME, GLOBEX, NOW
 from tests.http.support import FOREIGN, LIVE, Front
 
 PATH = "/v1/audit"
+CHAIN = "/v1/audit/chain"
 
 
 def build_row(number: int, **changes: object) -> AuditEvent:
@@ -225,3 +228,48 @@ async def test_a_log_that_cannot_be_read_is_500(front: Front) -> None:
 )
 def test_the_best_liked_type_is_answered(accept: str, expected: str) -> None:
     assert preferred(accept, ("application/json", "text/csv")) == expected
+
+
+async def seal(front: Front, tenant_id: TenantId = ACME) -> None:
+    """Seal every row of a tenant."""
+    chain = SealChain(front.stores.audit_log, front.settings.audit_chain_key)
+    await chain(SealAudit(tenant_id=tenant_id))
+
+
+async def test_a_chain_that_holds_is_intact_and_has_a_head(front: Front) -> None:
+    await write(front, [build_row(number) for number in range(5)])
+    await seal(front)
+    await write(front, [build_row(5)])
+
+    answer = await front.ask("GET", CHAIN, LIVE)
+
+    head = await front.stores.audit_log.head(ACME)
+    assert head is not None
+    assert (answer.status, answer.json) == (200, {
+        "intact": True, "rows": 5, "waiting": 1, "fault": None, "position": None, "event_id": None,
+        "head": f"{ACME}:5:{head.hash}",
+    })  # fmt: skip
+
+
+async def test_the_first_row_that_was_edited_is_named(front: Front) -> None:
+    rows = [build_row(number) for number in range(5)]
+    await write(front, rows)
+    await write(front, rows, GLOBEX)
+    await seal(front)
+    await seal(front, GLOBEX)
+    front.shelves.audit[ACME][rows[2].event_id] = rows[2].model_copy(update={"detail": "Nothing happened."})
+
+    own, other = await front.ask("GET", CHAIN), await front.ask("GET", CHAIN, FOREIGN)
+
+    found = {"intact": False, "fault": "edited", "position": 3, "event_id": rows[2].event_id, "rows": 2}
+    assert {name: own.json[name] for name in found} == found
+    assert (other.json["intact"], other.json["rows"]) == (True, 5)
+
+
+async def test_one_walk_at_a_time_and_each_is_answered(front: Front) -> None:
+    await write(front, [build_row(number) for number in range(3)])
+    await seal(front)
+
+    answers = await asyncio.gather(*(front.ask("GET", CHAIN) for _ in range(5)))
+
+    assert {(one.status, one.json["rows"]) for one in answers} == {(200, 3)}

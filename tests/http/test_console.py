@@ -10,10 +10,10 @@ import pytest
 from pydantic import SecretStr
 
 from app.http.bodies import BodyBudget
+from app.http.console import places
 from app.http.routes import console as console_pages
-from app.http.routes.console.platform import PLATFORM_PAGE
+from app.http.routes.console.administration import PLATFORM_PAGE
 from app.http.server import endpoints_of
-from app.web.places import places
 from app.web.site import site
 from app.web.texts import console_language
 from schemas.people import PERMISSIONS_OF, Permission, Role

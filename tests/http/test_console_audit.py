@@ -10,8 +10,7 @@ from schemas.people import Role
 from tests.builders import ACME
 from tests.http.console import HTML, enter, open_page
 from tests.http.support import Front
-from tests.http.test_audit import build_row, write
-from tests.http.test_audit_chain import seal
+from tests.http.test_audit import build_row, seal, write
 
 PATH = "/console/audit"
 TEST_MODE = f"{PATH}?livemode=false"

@@ -1,6 +1,8 @@
 """The description says what the front does: every route, every answer, every problem."""
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +16,16 @@ from schemas.problems import STATUS_OF, ProblemCode
 from tests.http.json_schema import Schemas
 from tests.http.session_steps import Page, open_session, publish_flow
 from tests.http.support import BARE, PATH, Front, Json, Response, build_body, open_front
+
+INTERNAL = {
+    "a number of a decision": r"\b[GSRPF]\d{1,3}\b",
+    "a section of another text": r"\b(interface|decision|design) section\b|\binterface \d",
+    "a module of the service": r"\b(app|schemas|streams|tests)(\.[a-z_]+)+\b|\.py\b",
+    "the form of a Python object": r"<class |<function | object at 0x|<enum |\bPydantic\w*\b|typing\.",
+    "a class of the service": r"\b(Frozen|BaseModel|StrEnum|Handler|Endpoint\()\b",
+    "a reference of a docstring": r":(class|func|meth|mod|attr):`",
+}
+"""What no text of a description may hold."""
 
 
 @pytest.fixture
@@ -201,3 +213,41 @@ async def test_the_codes_of_a_status_are_named_in_its_description(front: Front, 
         responses = document["paths"][endpoint.path][endpoint.method.lower()]["responses"]
         for code in problems_of(endpoint):
             assert code in responses[str(int(STATUS_OF[code]))]["description"]
+
+
+def texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a document, names of fields included, by its place."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield f"{place}/{name}", name
+            yield from texts(one, f"{place}/{name}")
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from texts(one, f"{place}/{number}")
+    elif isinstance(value, str):
+        yield place, value
+
+
+def internal(document: Any) -> list[str]:
+    """Each place of a document that names something internal; images in base64 name nothing."""
+    return [
+        f"{place}: {what}: {text[:120]}"
+        for place, text in texts(document)
+        if not place.endswith("base64")
+        for what, form in INTERNAL.items()
+        if re.search(form, text)
+    ]
+
+
+async def test_no_description_names_anything_internal(front: Front) -> None:
+    for path in ("/v1/openapi.json", "/v1/asyncapi.json"):
+        assert internal((await front.ask("GET", path, None)).json) == []
+
+
+def test_an_internal_reference_would_be_noticed() -> None:
+    result = {
+        "a": "The answer (G36).", "b": "`streams.verification.records` makes it.", "c": "<class 'str'>",
+        "d": "interface section 2.8", "e": "See :class:`Flow`.", "f": "R7",
+    }  # fmt: skip
+
+    assert len(internal(result)) >= len(result)

@@ -17,7 +17,7 @@ from streams.lists import current
 from streams.lists.storage import PART_BYTES
 from streams.policies.loading import first_text
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
-from streams.retention.list_entries import ListEntryRemoval
+from streams.retention.expiry import ListEntryRemoval
 from streams.tenants.handler import TENANTS_INDEX
 from tests.builders import ACME
 from tests.http.support import FOREIGN, LIVE, TEST, Front, Response, now

@@ -9,9 +9,9 @@ import pytest
 from schemas.ids import SubjectId
 from schemas.transactions import Chain
 from streams.ports.records import Change
-from streams.wallets.nodes import NodeNames
-from streams.wallets.sandbox import SANDBOX, VERSION, listed_addresses
-from streams.wallets.transfers import LOOKED_BACK, transfer_record
+from streams.wallets.judging import NodeNames
+from streams.wallets.listed import SANDBOX, SANDBOX_VERSION, listed_addresses
+from streams.wallets.records import LOOKED_BACK, transfer_record
 from tests.builders import ACME
 from tests.http.support import FOREIGN, LIVE, PEPPER, TEST, Front, now
 
@@ -32,7 +32,7 @@ async def test_a_listed_wallet_of_each_chain_is_blocked(front: Front) -> None:
         assert (shown["decision"], shown["risk_level"], shown["score"]) == ("BLOCK", "CRITICAL", 100)
         assert (shown["sanctioned"], shown["chain"], shown["normalized"]) == (True, chain, address)
         assert shown["exposures"][0]["type"] == "DIRECT"
-        assert shown["list_versions"] == {SANDBOX: VERSION}
+        assert shown["list_versions"] == {SANDBOX: SANDBOX_VERSION}
         assert shown["reasons"][0]["code"] == "WALLET_LISTED"
 
 

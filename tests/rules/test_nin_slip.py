@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from schemas.enums import ExtractionStatus
 from streams.verification.observations import Agreement
+from streams.verification.readers.anchors import label_of
+from streams.verification.readers.nin_slip import LABELS as OF_SLIPS
 from streams.verification.readers.nin_slip import (
     SlipForm,
     SlipReading,
@@ -15,7 +17,8 @@ from streams.verification.readers.nin_slip import (
     number_row,
     read_slip,
 )
-from tests.rules.pages import Cell, text_page
+from streams.verification.readers.visual_zone import LABELS as OF_PASSPORTS
+from tests.specimens.text_pages import Cell, text_page
 
 HEADING: tuple[Cell, ...] = (
     ("National Identity Management System", 250, 20),
@@ -226,3 +229,25 @@ def test_no_text_breaks_the_reader(cells: list[Cell]) -> None:
     reading = read_slip(text_page(*HEADING, *cells))
     assert reading is not None
     assert reading.number is None or len(reading.number) == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("SURNANE/NON", "surname"),
+        ("Sumame: GARCIA", "surname"),
+        ("GVEN NAMES PRENOMS", "given_names"),
+        ("GINEN NANESIPRENONS", "given_names"),
+        ("SEXISEXE", "gender"),
+        ("SEXVSEIE", "gender"),
+        ("ISSUE DATE", ""),
+    ],
+)
+def test_a_label_blurred_by_motion_is_known(text: str, name: str) -> None:
+    assert label_of(text, OF_SLIPS) == name
+
+
+@pytest.mark.parametrize("text", ["ESSEX", "GARCIA", "OLIVIA, PAUL", "SAMUEL", "MINA", "VIVIEN", "NORMA"])
+def test_a_name_is_no_label(text: str) -> None:
+    assert label_of(text, OF_SLIPS) is None
+    assert label_of(text, OF_PASSPORTS) is None

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from schemas.policies import FeatureValue, FieldValue
-from schemas.policy_problems import PolicyFault
+from schemas.policies import FeatureValue, FieldValue, PolicyFault
 from schemas.problems import FieldProblem, Refused
 from streams.policies.loading import digest, first_policy, first_text, load
 from streams.policies.reading.nodes import BadNumber, resolve_plain

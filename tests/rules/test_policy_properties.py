@@ -19,6 +19,7 @@ from schemas.policies import (
     FeatureValue,
     FieldValue,
     Metric,
+    PolicyFault,
     RuleMode,
     Window,
 )
@@ -37,7 +38,6 @@ from schemas.policy_documents import (
     Then,
 )
 from schemas.policy_fields import FIELDS, CheckTarget, FieldSpec, FieldType, MetadataType
-from schemas.policy_problems import PolicyFault
 from schemas.problems import Refused
 from schemas.transactions import Direction, OutcomeClass, TransactionType
 from streams.policies.compiling import compile_policy, leaves_of

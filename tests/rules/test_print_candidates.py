@@ -3,7 +3,7 @@
 from streams.verification.readers.layout import levelled
 from streams.verification.readers.print_candidates import candidates, pairs_of, width_of
 from streams.vision_ports import TextPage
-from tests.rules.pages import text_page
+from tests.specimens.text_pages import text_page
 
 PAGE = text_page(
     ("Type / Type", 440, 110), ("P", 440, 142),

@@ -27,7 +27,7 @@ from schemas.sessions import (
 from schemas.verifications import CheckResult
 from streams.flows.rules import REQUIRED_CHECKS
 from streams.sessions import rules
-from streams.sessions.image_quality import said_at_once, said_of_scenario
+from streams.sessions.image_rules import said_at_once, said_of_scenario
 from streams.verification.policy import ImageThresholds
 from streams.verification.sandbox import parse_scenario
 from streams.verification.session_attempts import to_take_again

@@ -9,8 +9,8 @@ from schemas.enums import ExtractionStatus
 from streams.verification.readers.layout import TURNS, turn_page
 from streams.verification.readers.td3_lines import Td3Fields, compose
 from streams.verification.readers.td3_mrz import Td3Reading, read_td3
-from tests.rules.pages import text_line, text_page, zone
 from tests.rules.test_td3_lines import FIRST, SECOND
+from tests.specimens.text_pages import text_line, text_page, zone
 
 TODAY = date(2026, 1, 1)
 FIELDS = Td3Fields("ERIKSSON", "ANNA<MARIA", "L898902C3", "740812", "F", "320415", optional="ZE184226B")

@@ -9,7 +9,7 @@ from streams.verification.observations import Agreement
 from streams.verification.readers.td3_lines import Td3Fields, compose
 from streams.verification.readers.td3_mrz import Td3Reading, read_td3
 from streams.verification.readers.visual_zone import compare
-from tests.rules.pages import text_page, zone
+from tests.specimens.text_pages import text_page, zone
 
 TODAY = date(2026, 1, 1)
 FIELDS = Td3Fields("ERIKSSON", "ANNA<MARIA", "L898902C3", "740812", "F", "320415", optional="ZE184226B")

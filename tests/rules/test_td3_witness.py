@@ -20,7 +20,7 @@ from streams.verification.readers.td3_witness import (
     windows,
 )
 from streams.verification.readers.visual_zone import compare, witness
-from tests.rules.pages import text_page, zone
+from tests.specimens.text_pages import text_page, zone
 
 TODAY = date(2026, 1, 1)
 FIELDS = Td3Fields("ERIKSSON", "ANNA<MARIA", "C01X00T47", "740812", "F", "320415")

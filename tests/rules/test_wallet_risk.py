@@ -22,9 +22,8 @@ from streams.lists.loaded import LoadedLists
 from streams.wallets import rules
 from streams.wallets.formats import read
 from streams.wallets.ledger import MAX_EDGES, Taint, trace
-from streams.wallets.listed import LoadedWalletLists
+from streams.wallets.listed import LoadedWalletLists, listed_addresses
 from streams.wallets.ports import Edge, Inflow, Ledger, ListedWallets, Node
-from streams.wallets.sandbox import listed_addresses
 
 ACME: Final = TenantId("acme")
 LISTED: Final = Listing(list="ofac", category="sanctions", entity_id="e1", entity_name="X", sanctions=True)

@@ -1,14 +1,19 @@
-"""Point 15, S52: evidence is something to save, never a page of the service's own origin."""
+"""Evidence over HTTP: something to save, never a page of the service, at an opaque place (S51, S52)."""
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 
 from app.http.responses import standing_headers
 from app.http.routes.evidence import download
+from schemas.enums import EvidenceKind
 from schemas.people import Role
-from tests.http.support import PATH, Front, open_front
+from tests.http.furnished import open_furnished
+from tests.http.support import PATH, TEST, Front, open_front
 from tests.http.test_review_cases import open_case
+
+OPAQUE = re.compile(r"evidence:/(evd_[0-9a-z]{26})")
 
 
 @pytest.fixture
@@ -42,3 +47,29 @@ def test_s52_a_type_that_could_run_is_not_repeated(media_type: str) -> None:
     assert answer.headers["Content-Disposition"] == 'attachment; filename="evd_0.bin"'
     assert "sandbox" in answer.headers["Content-Security-Policy"]
     assert standing_headers("http://127.0.0.1")["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_s51_a_location_is_an_opaque_id() -> None:
+    """In every form in which evidence is shown: alone, in a list, and in the decision's document."""
+    async with open_furnished() as furnished:
+        place = f"{PATH}/{furnished.ids['verification_id']}"
+        shown = (await furnished.front.ask("GET", place, TEST)).json
+        listed = (await furnished.front.ask("GET", PATH, TEST)).json["verifications"]
+
+    evidence = [one for verification in (shown, *listed) for one in verification["evidence"]]
+    assert {one["kind"] for one in evidence} >= {EvidenceKind.IMAGE, EvidenceKind.SELFIE}
+    assert [one["location"] for one in evidence if not OPAQUE.fullmatch(one["location"])] == []
+    assert all(one["location"] == f"evidence:/{one['id']}" for one in evidence)
+
+
+async def test_s51_the_location_opens_nothing_by_itself() -> None:
+    """It says no more than the id, and the id opens nothing without the verification and a credential."""
+    async with open_furnished() as furnished:
+        front, ids = furnished.front, furnished.ids
+        image = f"{PATH}/{ids['verification_id']}/evidence/{ids['evidence_id']}"
+        responses = {
+            path: (await front.ask("GET", path, None)).status
+            for path in (image, f"/evidence:/{ids['evidence_id']}", f"/{ids['evidence_id']}")
+        }
+
+    assert responses == {image: 401, f"/evidence:/{ids['evidence_id']}": 404, f"/{ids['evidence_id']}": 404}

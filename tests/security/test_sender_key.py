@@ -25,7 +25,7 @@ from streams.audit.rules import chain_key
 from streams.ports.errors import KeyUnavailable
 from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.message import Delivery
-from streams.webhooks.secrets import open_secrets, seal_secret
+from streams.webhooks.signing import open_secrets, seal_secret
 from tests.builders import ACME, NOW, build_endpoint
 from tests.journeys.service import run_preloaded
 

@@ -14,10 +14,11 @@ import numpy as np
 import psutil
 import pytest
 from PIL import Image
+from prometheus_client import CollectorRegistry
 
 from app.vision import jobs, serving
 from app.vision.forker import Child, Forker
-from app.vision.pool import VisionPool
+from app.vision.pool import VisionPool, job_times
 from app.vision.pooled import PooledImageDecoder
 from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
 from streams.vision_ports import Picture, deadline, not_counted, on_behalf_of
@@ -422,3 +423,20 @@ async def test_closing_drops_what_waits_and_ends_what_runs_well(pool: VisionPool
 )
 def test_memory_refused_to_a_mapping_is_out_of_memory_too(error: Exception, expected: bool) -> None:  # noqa: FBT001
     assert serving._is_out_of_memory(error) is expected
+
+
+async def test_every_job_that_ended_is_timed_by_its_kind() -> None:
+    times, registry = job_times(), CollectorRegistry()
+    registry.register(times)
+    pool = VisionPool(shared_forker(), 1, times=times)
+    await pool.run(jobs.PING)
+    for _ in range(2):
+        with pytest.raises(ImageUndecodable):
+            await pool.run(jobs.DECODE, file=b"no picture")
+    await pool.aclose()
+
+    def sample(name: str, kind: str) -> float:
+        return registry.get_sample_value(f"veristream_vision_job_seconds_{name}", {"kind": kind}) or 0.0
+
+    assert (sample("count", "ping"), sample("count", "decode")) == (1, 2)
+    assert min(sample("sum", "ping"), sample("sum", "decode")) > 0

@@ -16,8 +16,8 @@ from app.adapters.cassandra.driver import (
     ExponentialReconnectionPolicy,
     LibevConnection,
     PlainTextAuthProvider,
+    build_profiles,
 )
-from app.adapters.cassandra.execution_profiles import build_profiles
 from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
 from app.adapters.shared.open_errors import StoreRefused
 from schemas.problems import StoreUnavailable, VeristreamError

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from app.adapters.cassandra.feed_positions import DAY_MICROS
-from app.adapters.cassandra.rests import resting
+from app.adapters.cassandra.removal_steps import resting
 from app.adapters.cassandra.schema import first_wins
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.shared.columns import to_micros

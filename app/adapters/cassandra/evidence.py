@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from app.adapters.cassandra.batches import BATCH_BYTES, bytes_of
 from app.adapters.cassandra.coalescing import Coalescer
-from app.adapters.cassandra.evidence_lookup import EvidenceLookup
 from app.adapters.cassandra.evidence_rows import (
     STANDING,
+    EvidenceLookup,
     Place,
     StoredEvidence,
     deletion,

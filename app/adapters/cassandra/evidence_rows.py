@@ -1,4 +1,4 @@
-"""Convert evidence metadata to statements and from columns. Pure.
+"""The rows of evidence: their columns and statements, and look-ups of many pieces in one request.
 
 A piece of evidence lives in the partition of its home, the verification of what it was put with; a row of
 its own says under which home to look, and may lead to nothing.
@@ -6,9 +6,10 @@ its own says under which home to look, and may lead to nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from app.adapters.cassandra.session import Row, Statement, Write
+from app.adapters.cassandra.coalescing import Coalescer
+from app.adapters.cassandra.session import Row, Session, Statement, Write
 from app.adapters.files.blobs import BlobName
 from app.adapters.shared.columns import from_micros, to_micros
 from schemas.enums import EvidenceKind, RetentionPolicy
@@ -57,6 +58,11 @@ _INSERT: Final = Statement(
 _DELETE: Final = Statement(
     "DELETE FROM evidence USING TIMESTAMP ? WHERE tenant = ? AND home = ? AND evidence_id = ?"
 )
+AT_ONCE: Final = 25
+"""Pieces asked for in one request at most; a coordinator asks their replicas side by side."""
+
+Name: TypeAlias = tuple[TenantId, EvidenceId]
+_Homed: TypeAlias = tuple[TenantId, str, EvidenceId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +173,39 @@ def to_stored(columns: Sequence[Any]) -> StoredEvidence:
     except (ValueError, OverflowError) as error:
         raise Damaged("a row of evidence was altered") from error
     return StoredEvidence(row, home, BlobName(row.tenant_id, row.evidence_id, file))
+
+
+class EvidenceLookup:
+    """Every look-up reads what is stored after it was asked."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._homes = Coalescer(self._homes_of, most=AT_ONCE, group_of=lambda name: name[0])
+        self._rows = Coalescer(self._rows_of, most=AT_ONCE, group_of=lambda name: name[0])
+
+    async def home(self, tenant_id: TenantId, evidence_id: EvidenceId) -> str | None:
+        """Return under which home a piece is to be found, if it is stored."""
+        return await self._homes((tenant_id, evidence_id))
+
+    async def row(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Row | None:
+        """Return the columns of a piece, for `to_stored`; None when there is none."""
+        home = await self.home(tenant_id, evidence_id)
+        return None if home is None else await self.row_at(tenant_id, home, evidence_id)
+
+    async def row_at(self, tenant_id: TenantId, home: str, evidence_id: EvidenceId) -> Row | None:
+        """Return the columns of a piece under this home; None when there is none."""
+        return await self._rows((tenant_id, home, evidence_id))
+
+    async def _homes_of(self, names: Sequence[Name]) -> Sequence[str | None]:
+        """Return the homes of pieces of one tenant."""
+        ids = list(dict.fromkeys(evidence_id for _, evidence_id in names))
+        found: dict[str, str] = dict(await self._session.execute(HOMES, (names[0][0], ids)))
+        return [found.get(evidence_id) for _, evidence_id in names]
+
+    async def _rows_of(self, names: Sequence[_Homed]) -> Sequence[Row | None]:
+        """Return the rows of pieces of one tenant."""
+        homes = list(dict.fromkeys(home for _, home, _ in names))
+        ids = list(dict.fromkeys(evidence_id for _, _, evidence_id in names))
+        rows = await self._session.execute(ROWS, (names[0][0], homes, ids))
+        found = {tuple(row[: ID + 1]): row for row in rows}
+        return [found.get(name) for name in names]

@@ -10,8 +10,7 @@ from typing_extensions import override
 from app.adapters.cassandra.feed_positions import DAY_MICROS, SETTLE_S
 from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Row, Session, Statement
-from app.adapters.shared.columns import to_micros
-from app.adapters.shared.feed_positions import read_place, write_place
+from app.adapters.shared.columns import read_place, to_micros, write_place
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound

@@ -7,13 +7,22 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from cassandra import InvalidRequest, Unauthorized
 
 from app.adapters.cassandra.connection import Address, open_session
-from app.adapters.cassandra.ending_records import list_ending
 from app.adapters.cassandra.evidence_rows import EVERY, age_writes
+from app.adapters.cassandra.records import (
+    COLUMNS,
+    Pairs,
+    key_of,
+    month_of,
+    month_write,
+    place_writes,
+    to_record,
+)
 from app.adapters.cassandra.schema import (
     MIGRATIONS,
     NEWEST,
@@ -23,8 +32,11 @@ from app.adapters.cassandra.schema import (
     settings_table,
 )
 from app.adapters.cassandra.session import Attempt, Session, Statement
+from app.adapters.shared.columns import to_pairs_text
 from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused, StoreRefused
+from app.adapters.shared.unlisted_records import LISTED_KINDS, missing_index
 from schemas.problems import StoreUnavailable
+from streams.ports.records import Record
 
 KEYSPACE_FORM: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
 """What Cassandra takes as a name without quotes."""
@@ -48,6 +60,16 @@ _KEEP: Final = Statement("INSERT INTO settings (name, value) VALUES (?, ?) IF NO
 _CHANGE: Final = Statement("UPDATE settings SET value = ? WHERE name = ? IF value = ?")
 _TAKE: Final = Statement("INSERT INTO settings (name, value) VALUES (?, ?) IF NOT EXISTS USING TTL ?")
 _GIVE_BACK: Final = Statement("DELETE FROM settings WHERE name = ? IF value = ?")
+AT_ONCE: Final = 25
+"""Records that are written at the same time."""
+
+_EVERY: Final = Statement(f"SELECT {COLUMNS}, part FROM records")  # noqa: S608 - constants only
+_LIST: Final = Statement(
+    "UPDATE records SET indexes = ? WHERE tenant = ? AND kind = ? AND id = ? AND part = 0 IF version = ?"
+)
+_STANDING: Final = Statement(
+    "SELECT indexes FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 0"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +212,25 @@ async def change_setting(session: Session, name: str, old: bytes | None, new: by
     write = (_KEEP, (name, new)) if old is None else (_CHANGE, (new, name, old))
     settled = await session.lwt(Attempt(write, (_READ, (name,)), {"value": new}))
     return settled.applied
+
+
+async def list_ending(session: Session) -> None:
+    """Walk all records once and list those that lack it; safe to repeat, nothing else is changed."""
+    now = datetime.now(UTC)
+    async for page in session.pages(_EVERY):
+        found = [to_record(row[:-1]) for row in page if row[-1] == 0 and row[1] in LISTED_KINDS]
+        for start in range(0, len(found), AT_ONCE):
+            await asyncio.gather(*(_list(session, one, now) for one in found[start : start + AT_ONCE]))
+
+
+async def _list(session: Session, record: Record, now: datetime) -> None:
+    """Write the place first: until the record names it as well, it leads to nothing."""
+    pair = missing_index(record.kind.value, record.tenant_id, record.indexes, record.body, now)
+    if pair is None:
+        return
+    pairs: Pairs = (*record.indexes, pair)
+    month = month_write((record.tenant_id, record.kind.value, *pair, month_of(record.created_at)))
+    await session.batch([month, *place_writes(record, (pair,), ())])
+    text, key = to_pairs_text(pairs), key_of(record)
+    write = (_LIST, (text, *key, record.version))
+    await session.lwt(Attempt(write, (_STANDING, key), {"indexes": text}))

@@ -15,9 +15,8 @@ from typing import Final
 from typing_extensions import override
 
 from app.adapters.cassandra.event_removal import remove_days
-from app.adapters.cassandra.place_removal import unplacing
 from app.adapters.cassandra.records import key_of
-from app.adapters.cassandra.rests import resting
+from app.adapters.cassandra.removal_steps import resting, unplacing
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from schemas.ids import TenantId
 from streams.ports.records import Record

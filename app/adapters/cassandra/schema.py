@@ -192,7 +192,7 @@ _EVIDENCE_AGES: Final = (
 )
 
 _ENDING_LISTED: Final[Sequence[str]] = ()
-"""No table changes: `ending_records` lists the records that earlier versions wrote and that end by age."""
+"""No table changes: `list_ending` lists the records that earlier versions wrote and that end by age."""
 
 _TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
 """Names of keyspaces are hashed under it."""

@@ -13,8 +13,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.protocol import ErrorMessage
 
-from app.adapters.cassandra.driver import LOGGED, BatchStatement, ResultSet
-from app.adapters.cassandra.execution_profiles import LIGHTWEIGHT, PLAIN, SERIAL
+from app.adapters.cassandra.driver import LIGHTWEIGHT, LOGGED, PLAIN, SERIAL, BatchStatement, ResultSet
 from schemas.problems import StoreUnavailable
 
 Row: TypeAlias = tuple[Any, ...]

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from typing_extensions import override
 
-from app.adapters.shared.columns import to_millis
-from app.adapters.shared.feed_positions import read_numbered, write_place
+from app.adapters.shared.columns import read_numbered, to_millis, write_place
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound

@@ -32,7 +32,7 @@ from app.adapters.security.crypto import (
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import StoreUnavailable
 from streams.ports.errors import Damaged, Erased
-from streams.webhooks.secrets import ENDPOINT_HOLDER
+from streams.webhooks.signing import ENDPOINT_HOLDER
 
 _TAG_BYTES: Final = 16
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from app.adapters.shared.columns import BEYOND, to_millis
-from app.adapters.shared.feed_positions import read_numbered, write_place
+from app.adapters.shared.columns import BEYOND, read_numbered, to_millis, write_place
 from app.adapters.sqlite.batching import write_rows
 from app.adapters.sqlite.engine import Engine
 from schemas.events import DecisionEvent

@@ -1,4 +1,4 @@
-"""Produce: append one batch per partition, and answer when it is durable."""
+"""Produce: append one batch per partition, and answer when it is durable; and InitProducerId."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
+from kio.schema.init_producer_id.v4.request import InitProducerIdRequest
+from kio.schema.init_producer_id.v4.response import InitProducerIdResponse
 from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest
+from kio.schema.types import ProducerId
+from kio.static.primitive import i16
 
 from app.broker.errors import Refused
 from app.broker.log import PartitionLog
@@ -104,3 +108,22 @@ def _with_failures(answer: Produced, failed: dict[tuple[str, int], Refused]) -> 
         for topic in answer.responses
     )
     return answer._replace(responses=tuple(topics))
+
+
+async def init_producer_id(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """Give an idempotent producer its id; a transactional one is refused."""
+    if request.transactional_id is not None:
+        return _producer(-1, -1, ErrorCode.transactional_id_authorization_failed)
+    try:
+        return _producer(await call.node.producer_ids.fresh(), 0, ErrorCode.none)
+    except Refused as refused:
+        return _producer(-1, -1, refused.code)
+
+
+def _producer(producer_id: int, epoch: int, error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(epoch),
+    )

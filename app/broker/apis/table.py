@@ -1,6 +1,8 @@
-"""Table of the supported APIs and versions (the Java clients' baseline is Kafka 2.1, KIP-896)."""
+"""ApiVersions: the table of supported APIs and versions (Java clients of Kafka 2.1 and later, KIP-896)."""
 
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 
 from kio.schema.api_versions.v3.response import ApiVersion
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
@@ -28,7 +30,7 @@ from kio.schema.offset_fetch.v7.request import OffsetFetchRequest
 from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderEpochRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
-from kio.static.primitive import i16
+from kio.static.primitive import i16, i64
 
 from app.broker.apis.commits import offset_commit, offset_delete, offset_fetch, offset_fetch_of_groups
 from app.broker.apis.describe import (
@@ -43,7 +45,7 @@ from app.broker.apis.fetch import fetch
 from app.broker.apis.groups import heartbeat, join_group, leave_group, leave_group_many, sync_group
 from app.broker.apis.metadata import describe_cluster, find_coordinator, find_coordinators, metadata
 from app.broker.apis.offsets import list_offsets, offsets_for_epochs
-from app.broker.apis.produce import produce
+from app.broker.apis.produce import init_producer_id, produce
 from app.broker.apis.signing_in import sasl_authenticate, sasl_handshake
 from app.broker.apis.topics import (
     create_partitions,
@@ -51,8 +53,28 @@ from app.broker.apis.topics import (
     delete_topics,
     delete_topics_by_name_or_id,
 )
-from app.broker.apis.versions import SpokenApiVersions, init_producer_id
 from app.broker.node import Api, Call
+from app.broker.wire import NO_THROTTLE
+
+
+class UnsupportedApiVersions(NamedTuple):
+    """The answer, always in version 0, to an ApiVersions request of an unknown version (KIP-511)."""
+
+    error_code: ErrorCode
+    api_keys: tuple[ApiVersion, ...]
+
+
+class SpokenApiVersions(NamedTuple):
+    """The answer to ApiVersions; the field names are the wire's. No features are versioned here."""
+
+    error_code: ErrorCode
+    api_keys: tuple[ApiVersion, ...]
+    throttle_time: timedelta = NO_THROTTLE
+    supported_features: tuple[()] = ()
+    finalized_features_epoch: i64 = i64(-1)
+    finalized_features: tuple[()] = ()
+    zk_migration_ready: bool = False
+
 
 APIS = (
     # librdkafka offers compression only to brokers that claim Produce from version 0 on (KAFKA-18659)

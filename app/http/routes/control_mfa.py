@@ -19,7 +19,7 @@ from app.http.responses import json_answer
 from app.http.reviewer_cookie import SETS, SETS_BOTH, add_device_cookie, counted, set_cookie
 from app.http.routes.control_sessions import IDEMPOTENCY
 from schemas.audit import AuditAction
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.problems import ProblemCode
 from schemas.sign_in import (
     FactorAccepted,
@@ -29,7 +29,6 @@ from schemas.sign_in import (
     FactorStanding,
     RecoveryCodes,
 )
-from schemas.texts import TextForm
 from streams.sign_in import second_factor
 from streams.sign_in.factor_check import Presented, verify_factor
 

@@ -14,11 +14,10 @@ from app.http.listing import place_of
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from schemas.audit import AuditAction
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.ids import UserId
 from schemas.people import Preferences, Reviewer, Role, Theme
 from schemas.problems import ProblemCode
-from schemas.texts import TextForm
 from streams.ports.records import Position, RecordKind
 from streams.reviewers.members import MEMBERS_INDEX, load_member
 from streams.reviewers.preferences import change_preferences

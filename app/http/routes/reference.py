@@ -20,7 +20,7 @@ from schemas.reason_catalogue import CATALOGUE
 from schemas.reasons import ReasonCode, ReasonEntry
 from schemas.transactions import Chain
 from streams.verification.sandbox import USUAL_REASON, ScenarioName
-from streams.wallets.sandbox import listed_addresses, sandbox_wallets
+from streams.wallets.listed import listed_addresses, sandbox_wallets
 
 KNOWN_CALLER: Final = Access(frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}))
 """Any key, whatever its scopes (G91)."""

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from schemas.enums import CheckKind, DecisionOutcome
+from schemas.policies import PolicyFault
 from schemas.policy_documents import Check
 from schemas.policy_fields import NAME_CHECKS, POLICY_CHECKS, CheckTarget, findings_of
-from schemas.policy_problems import PolicyFault
 from schemas.reasons import ReasonCode
 from streams.policies.reading.nodes import MappingNode, Node
 from streams.policies.reading.problems import show

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Final
 
 from schemas.enums import DecisionOutcome, RiskLevel
+from schemas.policies import PolicyFault
 from schemas.policy_documents import DEFAULT_RISK, Hold, PolicyDocument, WalletShares
 from schemas.policy_fields import WALLET_CHECK_FIELD, MetadataType
-from schemas.policy_problems import PolicyFault
 from schemas.transactions import OUTCOME_CLASS
 from streams.policies.examples import failure_of
 from streams.policies.reading.checks import CheckReader

@@ -3,10 +3,9 @@
 from typing import Final
 
 from schemas.enums import DecisionOutcome
-from schemas.policies import FeatureValue, FieldValue
+from schemas.policies import FeatureValue, FieldValue, PolicyFault
 from schemas.policy_documents import PolicyTest
 from schemas.policy_fields import FieldType
-from schemas.policy_problems import PolicyFault
 from streams.policies.reading.conditions import ConditionReader
 from streams.policies.reading.names import Names
 from streams.policies.reading.nodes import MappingNode, Node, ScalarNode, SequenceNode

@@ -5,9 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from schemas.policies import AmountField, DistinctField, Feature, FeatureFilter, FeatureKey, Metric, Window
+from schemas.policies import (
+    AmountField,
+    DistinctField,
+    Feature,
+    FeatureFilter,
+    FeatureKey,
+    Metric,
+    PolicyFault,
+    Window,
+)
 from schemas.policy_fields import FIELDS, FieldType
-from schemas.policy_problems import PolicyFault
 from schemas.transactions import Direction, OutcomeClass, TransactionType
 from streams.policies.reading.nodes import Node
 from streams.policies.reading.problems import show

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from schemas.enums import CheckKind
+from schemas.policies import PolicyFault
 from schemas.policy_fields import (
     FIELDS,
     METADATA_PREFIX,
@@ -11,7 +12,6 @@ from schemas.policy_fields import (
     MetadataType,
     field_spec,
 )
-from schemas.policy_problems import PolicyFault
 from streams.policies.reading.features import KnownFeature
 from streams.policies.reading.nodes import Node
 from streams.policies.reading.problems import show

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from schemas.policy_problems import PolicyFault
+from schemas.policies import PolicyFault
 from schemas.problems import Refused
 from streams.policies.reading.nodes import (
     MappingNode,

@@ -5,7 +5,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
-from schemas.policy_problems import PolicyFault
+from schemas.policies import PolicyFault
 from schemas.problems import FieldProblem, ProblemCode, Refused
 from streams.policies.reading.nodes import Node
 

@@ -5,13 +5,11 @@ import unicodedata
 from typing import Final
 
 from schemas.enums import DecisionOutcome
-from schemas.policies import RuleMode
-from schemas.policy_documents import Rule, Then
+from schemas.policies import PolicyFault, RuleMode
+from schemas.policy_documents import PLACEHOLDER, Rule, Then
 from schemas.policy_fields import FIELDS
-from schemas.policy_problems import PolicyFault
 from schemas.reasons import ReasonCode
 from schemas.transactions import TransactionType
-from streams.policies.placeholders import PLACEHOLDER
 from streams.policies.reading.conditions import ConditionReader
 from streams.policies.reading.names import Names
 from streams.policies.reading.nodes import Node

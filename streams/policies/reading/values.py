@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, TypeVar
 
 from schemas.enums import DecisionOutcome
-from schemas.policy_problems import PolicyFault
+from schemas.policies import PolicyFault
 from streams.policies.reading.nodes import BadNumber, MappingNode, Node, ScalarNode, SequenceNode
 from streams.policies.reading.problems import Problems, show
 

@@ -17,11 +17,10 @@ from schemas.problems import DecisionPending, Overloaded, Refused, StoreUnavaila
 from schemas.topics import Topic
 from schemas.transaction_decisions import ScreenTransaction, TransactionCommandBase
 from schemas.transactions import OutcomeClass, TransactionRequest
-from streams.policies.counted_keys import features_by_key
+from streams.policies.in_use import features_by_key
 from streams.runtime.producer import Outgoing
-from streams.transactions.keyed.keys import keys_of, row_key
 from streams.transactions.keyed.rows import message_of
-from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.keyed_hashes import KeyedHashes, keys_of, row_key
 from streams.transactions.velocity import event_of
 
 log = structlog.get_logger(__name__)

@@ -12,9 +12,8 @@ from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.features import values
 from streams.transactions.keyed import rows
-from streams.transactions.keyed.keys import index_of
 from streams.transactions.keyed.rows import KeyedRow
-from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.keyed_hashes import KeyedHashes, index_of
 from streams.transactions.velocity import rebuilt_row
 
 SETTLED_AFTER_MS: Final = 60_000

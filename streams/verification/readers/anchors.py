@@ -9,7 +9,7 @@ from typing import Final
 
 from streams.verification.readers.layout import Placed, share_row
 from streams.verification.readers.likeness import begins_with
-from streams.verification.readers.names import plain_words
+from streams.verification.readers.mrz_names import plain_words
 
 LabelWords = Mapping[str, tuple[str, ...]]
 """Field name to the labels it may have, in capitals without spaces."""

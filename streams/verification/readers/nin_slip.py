@@ -13,13 +13,12 @@ from math import hypot
 from typing import Any, Final
 
 from schemas.enums import ExtractionStatus
-from streams.verification.observations import Agreement
+from streams.verification.observations import Agreement, grade
 from streams.verification.readers.anchors import LabelWords, Side, Value, values
 from streams.verification.readers.dates import printed_dates
-from streams.verification.readers.grading import grade
 from streams.verification.readers.layout import Placed, height, level, share_row
 from streams.verification.readers.likeness import compact
-from streams.verification.readers.names import plain_words
+from streams.verification.readers.mrz_names import plain_words
 from streams.vision_ports import Quad, TextLine, TextPage
 
 DIGITS: Final = 11

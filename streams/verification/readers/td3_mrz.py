@@ -6,10 +6,10 @@ from datetime import date
 from typing import Any, Final
 
 from schemas.enums import ExtractionStatus
-from streams.verification.readers.countries import country, is_known
+from streams.verification.observations import grade
 from streams.verification.readers.dates import birth_date, expiry_date, has_unknown_part
-from streams.verification.readers.grading import grade
 from streams.verification.readers.layout import Placed, level
+from streams.verification.readers.mrz_names import country, is_known
 from streams.verification.readers.td3_lines import (
     BIRTH,
     EXPIRY,

@@ -10,7 +10,7 @@ from datetime import date
 from enum import Enum, auto
 from typing import Final
 
-from streams.verification.readers.grading import grade
+from streams.verification.observations import grade
 from streams.verification.readers.likeness import fold
 from streams.verification.readers.td3_lines import FILLER, NUMBER, VALUE_OF, verify
 from streams.verification.readers.td3_mrz import DOUBTED, PROVEN, PROVEN_TYPED, REQUIRED, Td3Reading

@@ -15,7 +15,7 @@ from streams.verification.readers.anchors import LabelWords, Side, Value, values
 from streams.verification.readers.dates import printed_dates
 from streams.verification.readers.layout import Placed, level
 from streams.verification.readers.likeness import compact, distance, fold
-from streams.verification.readers.names import in_latin, is_cut_from, plain_words, words
+from streams.verification.readers.mrz_names import in_latin, is_cut_from, plain_words, words
 from streams.verification.readers.td3_lines import FILLER, LENGTH
 from streams.verification.readers.td3_mrz import Td3Reading
 from streams.verification.readers.td3_text import normalise

@@ -5,7 +5,7 @@ from contextlib import suppress
 from schemas.transactions import Chain
 from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read, spellings
-from streams.wallets.sandbox import listed_addresses
+from streams.wallets.listed import listed_addresses
 
 CHECKSUMMED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 SEEDS = tuple(address.encode() for address in (*listed_addresses().values(), CHECKSUMMED))

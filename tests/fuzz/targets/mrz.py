@@ -3,7 +3,7 @@
 from datetime import date
 
 from streams.verification.readers.td3_mrz import read_td3
-from tests.fuzz.pages import page_of, written
+from tests.specimens.text_pages import page_of, written
 
 TODAY = date(2026, 11, 22)
 

@@ -1,7 +1,7 @@
 """Nigerian NIN slips, from lines of text and codes to a reading."""
 
 from streams.verification.readers.nin_slip import compare_codes, number_row, read_slip
-from tests.fuzz.pages import page_of, written
+from tests.specimens.text_pages import page_of, written
 
 SEEDS = (
     written(

@@ -1,4 +1,4 @@
-"""`/console/api-keys`, `/console/members`, `/console/settings`: what a tenant's administrators change."""
+"""`/console/api-keys`, `/members` and `/settings` of a tenant, and the operator's `/platform` (G44, G45)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, ask, ask_tagged, console_page, filters_of
+from app.http.console import HOME, Console, ask, ask_tagged, console_page, drawn, filters_of
 from app.http.endpoints import Call, Endpoint
+from app.http.pages import page_endpoint
 from app.http.routes.api_keys import PATH as KEYS
 from app.http.routes.members import PATH as MEMBERS
 from app.http.routes.people import PEOPLE
 from app.http.routes.settings import PATH as SETTINGS
-from schemas.enums import Scope
+from schemas.catalog import ExtractionSupport
+from schemas.enums import DocumentType, ReaderClass, Scope
 from schemas.people import ReviewerCaller, Role
 from schemas.tenant_settings import TenantSettings
 from streams.verification.policy import PROVIDED
@@ -21,6 +23,7 @@ from streams.verification.policy import PROVIDED
 KEYS_PAGE: Final = f"{HOME}/api-keys"
 MEMBERS_PAGE: Final = f"{HOME}/members"
 SETTINGS_PAGE: Final = f"{HOME}/settings"
+PLATFORM_PAGE: Final = f"{HOME}/platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +123,19 @@ def administration_endpoints(pages: AdministrationPages) -> tuple[Endpoint, ...]
         console_page(MEMBERS_PAGE, pages.show_members, "Show the members"),
         console_page(SETTINGS_PAGE, pages.show_settings, "Show the settings"),
     )
+
+
+def platform_page_endpoints(*, configured: bool) -> tuple[Endpoint, ...]:
+    """Return the route as data; without an operator's token the page is as little there as its routes."""
+
+    async def show(_: Call) -> web.Response:
+        """Answer the page, whose script asks the operator's routes with the token that is typed there.
+
+        Raises:
+            HTTPNotFound: No operator's token is configured.
+        """
+        if not configured:
+            raise web.HTTPNotFound
+        return drawn("platform.html", types=DocumentType, supports=ExtractionSupport, readers=ReaderClass)
+
+    return (page_endpoint(PLATFORM_PAGE, show, "Show the operator's page", family="Console"),)

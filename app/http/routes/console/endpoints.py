@@ -5,24 +5,31 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from app.http.console import HOME, Console, ask, see_other
+from app.http.console import HOME, Console, ask, places, see_other
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.headers import session_cookie
-from app.http.routes.console.account import ACCOUNT, AccountPages, account_endpoints
+from app.http.routes.console.account import (
+    ACCOUNT,
+    AccountPages,
+    SignInPages,
+    account_endpoints,
+    sign_in_page_endpoints,
+)
 from app.http.routes.console.administration import AdministrationPages, administration_endpoints
 from app.http.routes.console.audit import AuditPages, audit_page_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.flows import FlowPages, flow_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
-from app.http.routes.console.search import search_endpoints
 from app.http.routes.console.sessions import SessionPages, session_page_endpoints
-from app.http.routes.console.sign_in import SignInPages, sign_in_page_endpoints
-from app.http.routes.console.subject import SubjectPages, subject_page_endpoints
+from app.http.routes.console.subject import SubjectPages, search_endpoints, subject_page_endpoints
 from app.http.routes.console.transactions import TransactionPages, transaction_page_endpoints
-from app.http.routes.console.verification import VerificationPages, verification_page_endpoints
-from app.http.routes.console.verifications import VerificationListPages, verification_list_endpoints
+from app.http.routes.console.verifications import (
+    VerificationListPages,
+    VerificationPages,
+    verification_list_endpoints,
+    verification_page_endpoints,
+)
 from app.http.routes.console.webhooks import WebhookPages, webhook_page_endpoints
-from app.web.places import places
 from schemas.people import PERMISSIONS_OF, Role
 from schemas.problems import Refused, Unauthenticated
 

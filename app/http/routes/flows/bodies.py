@@ -5,10 +5,9 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.enums import FlowType
 from schemas.problems import ProblemCode
-from schemas.texts import TextForm
 
 MOST_COUNTRIES: Final = 250
 MOST_DOCUMENTS: Final = 100

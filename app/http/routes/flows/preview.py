@@ -18,7 +18,7 @@ from streams.audit.actors import seal_actor
 from streams.catalog.handler import Catalogue
 from streams.flows import rules
 from streams.ports.records import RecordKind
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.sessions.queries import opening_label
 from streams.verification.sandbox import PREFIX
 

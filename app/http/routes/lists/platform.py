@@ -16,7 +16,7 @@ from app.http.listing import refused_filter
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.lists.routes import FAMILY, LIST_KEY, NAME_FORM, ScreeningLists, key_of, show_list
-from app.lists.loading import GuardRefused, LoadRefused
+from app.lists.publishing import GuardRefused, LoadRefused
 from schemas.audit import AuditAction
 from schemas.base import to_milliseconds
 from schemas.ids import PLATFORM

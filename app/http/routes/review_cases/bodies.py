@@ -1,16 +1,19 @@
 """The bodies of requests about review cases (G42, G89)."""
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from schemas.base import Frozen
+from app.intake.dispositions import expiry_problems
+from schemas.base import Frozen, TextForm
 from schemas.ids import UserId
 from schemas.lists import Word
 from schemas.name_screenings import ListName
+from schemas.problems import FieldProblem, ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from schemas.reviews import CaseOutcome
-from schemas.texts import TextForm
+from schemas.reviews import CaseDisposition, CaseOutcome
 from schemas.transactions import Moment
 
 
@@ -66,3 +69,26 @@ class ConcludeBody(Frozen):
     """Where the subject is asked again; only for REQUEST_INPUT."""
     dispositions: Annotated[tuple[DispositionBody, ...], Field(max_length=20)] = ()
     """Matches that no longer count from now on; only for APPROVE."""
+
+
+def case_dispositions(body: ConcludeBody, now: datetime) -> tuple[CaseDisposition, ...]:
+    """Return what the conclusion says of matches.
+
+    Raises:
+        Refused: VALIDATION_FAILED, place by place.
+    """
+    code = ProblemCode.VALIDATION_FAILED
+    errors = tuple(
+        FieldProblem(code=code, message=message, pointer=pointer) for pointer, message in _problems(body, now)
+    )
+    if errors:
+        raise Refused.because(code, errors[0].message, *errors)
+    return tuple(CaseDisposition(**one.model_dump()) for one in body.dispositions)
+
+
+def _problems(body: ConcludeBody, now: datetime) -> Iterator[tuple[str, str]]:
+    if body.dispositions and body.outcome is not CaseOutcome.APPROVE:
+        yield "/dispositions", "Matches are judged to be none only with the outcome APPROVE."
+    for place, one in enumerate(body.dispositions):
+        for message in expiry_problems(one.expires_at, now):
+            yield f"/dispositions/{place}/expires_at", message

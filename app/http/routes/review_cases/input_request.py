@@ -14,7 +14,7 @@ from schemas.topics import Topic
 from schemas.verifications import StoredVerification
 from streams.audit.actors import seal_actor
 from streams.ports.records import RecordKind
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.sessions.queries import opening_label
 
 ANSWER_S: Final = 10.0

@@ -21,8 +21,14 @@ from app.http.ports import FrontPorts
 from app.http.presenters import CaseTexts
 from app.http.responses import json_answer
 from app.http.routes.control_sessions import IDEMPOTENCY
-from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
-from app.http.routes.review_cases.dispositions import case_dispositions
+from app.http.routes.review_cases.bodies import (
+    AssignBody,
+    ConcludeBody,
+    NoteBody,
+    NothingSaid,
+    TextBody,
+    case_dispositions,
+)
 from app.http.routes.review_cases.input_request import AskAgain
 from app.http.routes.review_cases.queue import ANSWER_S, PATH, QueueRoutes, queue_endpoints
 from schemas.audit import AuditAction

@@ -5,9 +5,8 @@ from typing import Annotated, Final
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StringConstraints
 
 from app.intake.body import Base64Image, LastFour
-from schemas.base import Frozen
+from schemas.base import Frozen, TextForm
 from schemas.ids import FlowId
-from schemas.texts import TextForm
 from schemas.verifications import SubjectName
 
 MOST_METADATA: Final = 32

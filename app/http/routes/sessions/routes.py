@@ -37,7 +37,7 @@ from streams.flows.rules import is_return_url
 from streams.ports.errors import Erased
 from streams.ports.records import Record, RecordKind
 from streams.privacy.errors import refusing_erased
-from streams.privacy.subject_ids import seal_subject_id
+from streams.privacy.sealing import seal_subject_id
 from streams.sessions.queries import opening_label
 from streams.verification.sandbox import scenario_for
 

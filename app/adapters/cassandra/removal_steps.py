@@ -1,12 +1,15 @@
-"""Writes that take away what lists records: neighbours in an index go with one range tombstone.
+"""Steps of a removal: the writes that take away what lists records, and the rests between them.
 
-A reader of an index passes the tombstones on its way for ten days at least, and Cassandra refuses to read
-over more than 100,000. The ranges of one removal touch, and one that reaches the end of its month swallows
-all behind it. A record written later and dated back into such a range is past its date, and not listed.
+Neighbours in an index go with one range tombstone, for a reader of an index passes the tombstones on its
+way for ten days at least, and Cassandra refuses to read over more than 100,000. The ranges of one removal
+touch, and one that reaches the end of its month swallows all behind it. A record written later and dated
+back into such a range is past its date, and not listed.
 """
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from app.adapters.cassandra.records import Month, key_of, month_of, place_writes
@@ -14,6 +17,8 @@ from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.shared.columns import to_micros
 from streams.ports.records import Record
 
+REST: Final = 4
+"""Pause after a step, in multiples of what it took: a removal is under way a fifth of the time at most."""
 NEIGHBOURS: Final = 4
 """How many records of one index are worth the look whether they are neighbours."""
 
@@ -28,6 +33,14 @@ _UNPLACE_RANGE: Final = Statement(
     f"DELETE FROM record_places USING TIMESTAMP ? WHERE {_INDEX} "  # noqa: S608 - constants only
     "AND (created_at, id) <= (?, ?) AND (created_at, id) > (?, ?)"
 )
+
+
+@asynccontextmanager
+async def resting() -> AsyncIterator[None]:
+    """Carry out a step, and leave the cluster to others for a multiple of what it took."""
+    begun = time.monotonic()
+    yield
+    await asyncio.sleep((time.monotonic() - begun) * REST)
 
 
 async def unplacing(session: Session, records: Sequence[Record]) -> list[Write]:

@@ -1,14 +1,20 @@
-"""A subject is erased while the service runs: nothing of it is readable in any file of the data folder."""
+"""A subject is exported to a file for its owner alone, and erased so that nothing of it can be read."""
 
 import asyncio
+import json
+import zipfile
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.contracts.test_upgrades import ARCHIVES, unpack
 from tests.journeys.erasing import CANARIES, SUBJECT, erased, request_of_canaries, send_canaries
 from tests.journeys.people import sign_in
-from tests.journeys.service import Service, running_service, veristream_json
+from tests.journeys.service import Service, entries, run_preloaded, running_service, veristream_json
+
+EXPORTED = "sim:approved@amina"
+"""A subject of the demonstration that the archive holds."""
 
 
 def files(folder: Path) -> dict[Path, bytes]:
@@ -49,3 +55,34 @@ async def test_an_erased_subject_leaves_nothing_readable_behind(tmp_path: Path) 
     found = [(path.name, canary) for path, raw in left.items() for canary in CANARIES if canary in raw]
     assert found == []
     assert [path for path in left if decided["evidence"][0]["id"] in path.name] == []
+
+
+async def test_a_subject_is_exported_once_and_audited(tmp_path: Path) -> None:
+    folder, file = tmp_path / "data", tmp_path / "amina.zip"
+    unpack(ARCHIVES[0], folder)
+    access = json.loads((folder / "demo" / "access.json").read_text())
+    words = ("subject", "export", EXPORTED, str(file), "--tenant", access["bank"]["tenant_id"])
+
+    made = await veristream_json(folder, *words)
+    again, _, said = await run_preloaded(folder, *words)
+
+    assert (made["bytes"], file.stat().st_size) == (file.stat().st_size, made["bytes"])
+    assert file.stat().st_mode & 0o077 == 0
+    with zipfile.ZipFile(file) as archive:
+        rows = [json.loads(line) for line in archive.read("audit.jsonl").splitlines()]
+        assert archive.testzip() is None
+    assert [row["actor_id"] for row in rows if row["action"] == "privacy.exported"] == ["operator"]
+    assert (again, "is there already" in said) == (2, True)
+    assert entries(tmp_path) == ["amina.zip", "data"]
+
+
+async def test_an_unknown_subject_leaves_no_file(tmp_path: Path) -> None:
+    folder, file = tmp_path / "data", tmp_path / "nobody.zip"
+    unpack(ARCHIVES[0], folder)
+    access = json.loads((folder / "demo" / "access.json").read_text())
+
+    status, _, said = await run_preloaded(
+        folder, "subject", "export", "nobody", str(file), "--tenant", access["bank"]["tenant_id"]
+    )
+
+    assert (status, "has no subject nobody" in said, entries(tmp_path)) == (2, True, ["data"])

@@ -1,11 +1,33 @@
-"""Which lists a tenant's policy may name, and which its published one does (G111, G116)."""
+"""What a tenant's policies use: the kinds of keys they count by, and the lists they name (G111-G116)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.ids import PLATFORM, TenantId
 from schemas.lists import PUBLISHED_LIST_CHECKS, SANDBOX
+from schemas.policies import Feature, FeatureKey
+from schemas.policy_records import CountedKeys
 from streams.lists.storage import ListStorage
 from streams.policies.published import PolicyUnavailable, PublishedPolicies
+
+
+def features_by_key(features: Iterable[Feature]) -> dict[FeatureKey, tuple[Feature, ...]]:
+    """Return the features by what they look at."""
+    found = dict[FeatureKey, tuple[Feature, ...]]()
+    for feature in features:
+        found[feature.key] = (*found.get(feature.key, ()), feature)
+    return found
+
+
+def counting(before: CountedKeys, features: Iterable[Feature]) -> CountedKeys:
+    """Return the keys that are counted by once these are the features of all texts in use.
+
+    A kind that was not counted by for a while gets another number than before: its rows have a gap.
+    """
+    used = features_by_key(features).keys() - {FeatureKey.SUBJECT_ID}
+    changes = before.changes if used <= before.since.keys() else before.changes + 1
+    since = {key: before.since.get(key, changes) for key in FeatureKey if key in used}
+    return CountedKeys(changes=changes, since=since)
 
 
 @dataclass(frozen=True, slots=True)
