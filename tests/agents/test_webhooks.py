@@ -36,6 +36,7 @@ from tests.agents.support import (
     now,
     quick_guard,
     quick_settings,
+    until,
     until_settled,
 )
 from tests.builders import ACME, build_decision_event, build_endpoint
@@ -106,6 +107,10 @@ class Deployment:
         if announced:
             await self.announcer.announce(ACME, (event,), ())
         return event
+
+    async def is_published(self) -> bool:
+        """Return whether the log has every event."""
+        return not await self.stores.journal.pending_events(1)
 
     @asynccontextmanager
     async def working(
@@ -218,6 +223,7 @@ async def test_a_worker_without_deliveries_leaves_them_to_the_next(
     await deployment.register(receiver.url())
     async with deployment.working(streams=("webhooks",)):
         event = await deployment.happen("fanned out")
+        await until(deployment.is_published)
         await until_settled(deployment.access.bootstrap, Topic.DECISIONS)
     arrived = list(receiver.hits)
     async with deployment.working(streams=("deliveries",)):
