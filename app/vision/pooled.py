@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.vision import jobs
 from app.vision.examining import Examiner
-from app.vision.faces.geometry import pose_of
+from app.vision.faces.pose import pose_of
 from app.vision.images import strip_upright
 from app.vision.jobs import EngineFacts, FaceFacts
 from app.vision.pool import VisionPool

@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
-from app.vision.faces.geometry import pose_of
+from app.vision.faces.pose import pose_of
 from schemas.enums import CheckKind, EvidenceKind
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId, derive_id

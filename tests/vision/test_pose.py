@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.vision.faces.dlib_engine import load_core
-from app.vision.faces.geometry import MIDDLES_OF_EYES, measure_pose, pose_of
+from app.vision.faces.pose import MIDDLES_OF_EYES, measure_pose, pose_of
 from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.images import measure_sharpness
 from schemas.movements import FrameHint, Movement

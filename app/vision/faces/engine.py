@@ -4,10 +4,10 @@ from typing_extensions import override
 
 from app.vision.faces import dlib_engine
 from app.vision.faces.core import FaceCore
-from app.vision.faces.geometry import pose_of
 from app.vision.faces.metrics import Metric
 from app.vision.faces.operator import OperatorFaces
 from app.vision.faces.parallax import parallax
+from app.vision.faces.pose import pose_of
 from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.jobs import FaceFacts
 from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels, Pose, Turn
