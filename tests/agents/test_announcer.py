@@ -87,7 +87,7 @@ async def test_events_are_published_under_their_subject_and_marked(
     assert await stores.journal.pending_events(10) == []
 
 
-class HeldWriter:
+class PausedWriter:
     """A writer that writes once it is let to."""
 
     def __init__(self, writer: LogWriter) -> None:
@@ -103,12 +103,12 @@ async def test_nobody_waits_until_the_log_has_the_events(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     await commit(stores, "ada")
-    held = HeldWriter(writer)
+    paused = PausedWriter(writer)
 
-    async with KafkaEventPublisher(cast("LogWriter", held), stores) as announcer:
+    async with KafkaEventPublisher(cast("LogWriter", paused), stores) as announcer:
         await announcer.announce(ACME, [event("ada")], [])
         assert await stores.journal.pending_events(10) == [event("ada")]
-        held.free.set()
+        paused.free.set()
 
     assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
     assert await stores.journal.pending_events(10) == []
