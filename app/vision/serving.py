@@ -214,7 +214,7 @@ def _examine(asked: _Asked) -> Iterator[str]:
     start = 0
     for length in asked.args:
         try:
-            images.decode(asked.file[start : start + length])
+            images.examine(asked.file[start : start + length])
         except (ImageUndecodable, ImageNotEvaluable) as condition:
             yield type(condition).__name__
         else:

@@ -11,8 +11,9 @@ a next one the records come again and are recognised. Issues 596 and 606 are ope
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any, ClassVar, Final, cast
 
 import structlog
@@ -22,72 +23,19 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT
 from mode import Service, ServiceT
-from mode.threads import ServiceThread, WorkerThread
 from typing_extensions import override
 
 from streams.runtime.bookkeeping import UnwatchedConsumer
-from streams.runtime.fetch_waits import FETCH_WAIT_MS, PATIENT_WAIT_MS, FetchWaits
+from streams.runtime.consumer_thread import PatchedThread
+from streams.runtime.fetch_waits import PATIENT_WAIT_MS
 from streams.runtime.record_batches import append
+from streams.runtime.stream_buffers import buffer_of, takes_at_once
 
 log = structlog.get_logger(__name__)
 
 _POLL_S: Final = 0.2
 _REST_S: Final = 1.0
 _IDLE_S: Final = 0.05
-
-
-class _DaemonThread(WorkerThread):
-    """A thread that does not keep the process alive: one that does not end is left behind."""
-
-    def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
-        super().__init__(service, **kwargs)
-        self.daemon = True
-
-
-class PatchedThread(driver.AIOKafkaConsumerThread):
-    """The thread that talks to the broker, asking for fetches that return in time."""
-
-    Worker: type[WorkerThread] = _DaemonThread
-
-    @override
-    def _create_worker_consumer(self, transport: driver.Transport) -> Any:
-        consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # no setting leads there
-        return consumer
-
-    @override
-    async def on_start(self) -> None:
-        await super().on_start()
-        parent = cast("PatchedConsumer", self.consumer)
-        FetchWaits(
-            self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
-            parent.is_steady,
-            parent.is_left_alone,
-            cast("PatchedTransport", parent.transport).patient_wait_ms,
-            on_records=parent.note_records,
-        )
-
-    @override
-    async def on_thread_stop(self) -> None:
-        """Close the consumer, also while a fetch that failed waits to be repeated.
-
-        The fetcher of aiokafka 0.14 cancels that pause and lets the cancellation through, past the closing
-        of the connections; Faust's thread would end with it, without a log line.
-        """
-        try:
-            await super().on_thread_stop()
-        except asyncio.CancelledError:
-            consumer = cast("Any", self._consumer)
-            await consumer._client.close()  # noqa: SLF001  # all that is left of its `stop`
-
-    @override
-    async def _keepalive2(self) -> None:
-        """Watch for nothing: stock Faust only logs that the thread is late; the supervisor acts on it."""
-
-    def begin_stop(self) -> None:
-        """Let the thread leave the group and end, without waiting for it."""
-        with suppress(RuntimeError):  # its loop is closed: it has ended
-            self._stopped_set()
 
 
 class PatchedConsumer(UnwatchedConsumer):
@@ -110,6 +58,11 @@ class PatchedConsumer(UnwatchedConsumer):
     @override
     def _new_consumer_thread(self) -> PatchedThread:
         return PatchedThread(self, loop=self.loop, beacon=self.beacon)
+
+    @property
+    def patient_wait_ms(self) -> int:
+        """How long the broker may hold a fetch that leaves no partition out."""
+        return cast("PatchedTransport", self.transport).patient_wait_ms
 
     def begin_stop(self) -> None:
         """Let the thread that talks to the broker end, after a stop that was cut short before that.
@@ -251,25 +204,63 @@ class PatchedConsumer(UnwatchedConsumer):
         if self._cut_short:  # a batch was interrupted and no seek followed: its records must come again
             with suppress(IllegalStateError):  # revoked meanwhile; the next assignment seeks
                 await self._seek_all()
-        async with aclosing(cast("Any", self.getmany(timeout=_POLL_S))) as batch:
-            self._found = False
-            async for tp, message in batch:
-                self._found = True
-                read = self._read_offset[tp]
-                if read is not None and message.offset < read:
-                    continue
-                if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
-                    await self._add_gap(tp, read + 1, message.offset)
-                if not await self._deliver(message):
+        fetched, active = await self._wait_next_records(_POLL_S)
+        self._found = bool(fetched)
+        if self.should_stop:
+            return
+        generation = self.app.consumer_generation_id
+        waiting = {TP(*tp): records for tp, records in (fetched or {}).items()}
+        for tp, records in waiting.items():
+            if self._is_wanted(tp, active):
+                waiting[tp] = records[self._fill(tp, records, generation) :]
+        for tp, records in waiting.items():
+            for record in records:
+                if not self.flow_active or self.app.consumer_generation_id != generation:
                     self._cut_short = True
                     return
-                self._read_offset[tp] = message.offset
+                if self._is_wanted(tp, active) and not await self._pass_on(tp, record):
+                    self._cut_short = True
+                    return
         self._cut_short |= not self.flow_active
 
-    async def _deliver(self, message: ConsumerMessage) -> bool:
+    def _is_wanted(self, tp: TP, active: AbstractSet[TP] | None) -> bool:
+        """Return whether the partition's records are taken now, be it that its buffer was full."""
+        return active is None or tp in active or tp in self._buffered_partitions
+
+    def _fill(self, tp: TP, records: Sequence[Any], generation: int) -> int:
+        """Put records into their stream's buffer in one turn; return how many nothing kept from it.
+
+        Faust passes through five coroutines for each, and decodes what is bytes already. A full buffer, a
+        gap between offsets and a changelog are left to it.
+        """
+        buffer = buffer_of(self.app, tp) if self.flow_active and not self._is_changelog_tp(tp) else None
+        for number, record in enumerate(records):
+            read, offset = self._read_offset[tp], record.offset
+            if buffer is None or not buffer.has_room() or (read and offset - read > 1):
+                return number
+            if self.app.consumer_generation_id != generation:  # set by the thread, at any time
+                return number
+            if read is None or offset >= read:
+                buffer.put(self._to_message(tp, record))
+                self._read_offset[tp] = offset
+        return len(records)
+
+    async def _pass_on(self, tp: TP, record: Any) -> bool:
         """Pass the record to its stream; return False when the flow is suspended or a seek comes first."""
-        if self._takes_at_once(message.tp):
-            await self.callback(message)  # nothing in it waits: a whole fetch is passed on in one turn
+        read, offset = self._read_offset[tp], record.offset
+        if read is not None and offset < read:
+            return True
+        if read and offset - read > 1 and self.app.topics.acks_enabled_for(tp.topic):
+            await self._add_gap(tp, read + 1, offset)
+        if not await self._deliver(tp, self._to_message(tp, record)):
+            return False
+        self._read_offset[tp] = offset
+        return True
+
+    async def _deliver(self, tp: TP, message: ConsumerMessage) -> bool:
+        """Pass a message on as Faust does; return False when it was not, for something else comes first."""
+        if takes_at_once(self.app, tp):
+            await self.callback(message)  # nothing in it waits: a fetch of a recovery is one turn
             return True
         delivery = asyncio.ensure_future(self.callback(message))
         await asyncio.sleep(0)
@@ -279,14 +270,6 @@ class PatchedConsumer(UnwatchedConsumer):
         suspended, wanted = self.suspend_flow.wait(), self._seek_wanted.wait()
         await self.wait_first(delivery, cast("Any", suspended), cast("Any", wanted))
         return delivery.done() and not delivery.cancelled()
-
-    def _takes_at_once(self, tp: TP) -> bool:
-        """Tell whether nothing keeps a record of the partition from its stream's buffer."""
-        sent = self.app.producer.buffer
-        if not self.app.flow_control.is_active() or sent.size > sent.max_messages:
-            return False
-        channels = cast("Any", self.app.topics)._tp_index.get(tp, ())  # noqa: SLF001  # has no accessor
-        return not any(channel.queue.full() for channel in channels)
 
     def take(self, message: Message) -> None:
         """Note a record that its agent took from the stream's buffer, as the stream does for the others."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.people import Role
+from schemas.sessions import OpenedSession
 from tests.builders import GLOBEX
 from tests.http.session_steps import (
     FLOWS,
@@ -80,6 +81,7 @@ async def test_the_same_key_opens_one_session_and_answers_the_same(front: Front,
 
     assert sorted(one.status for one in results) == [200] * 19 + [201]
     assert len({one.body for one in results}) == 1
+    assert OpenedSession.from_bytes(results[0].body).model_dump_json().encode() == results[0].body
     page = results[0].json
     await front.ask("POST", f"{PATH}/{page['session_id']}/cancel")
     later = await open_session(front, flow_id, headers=headers)

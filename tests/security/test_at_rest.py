@@ -1,5 +1,6 @@
 """What a copy of the data folder shows: no member's name or address, no webhook URL, no network address."""
 
+import hmac
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,11 +10,14 @@ from typing import Any, Final
 
 import pyotp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.adapters.files.data_dir import DATABASE_FILE
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import RootKey
+from app.adapters.security.keyed_hash import HmacSha256
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.ids import TenantId, derive_id
 from schemas.people import Reviewer
@@ -306,3 +310,9 @@ async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tm
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as store:
         listed = "SELECT count(*) FROM record_places WHERE instr(value, ?) > 0"
         assert store.execute(listed, (SUBJECT_CANARY,)).fetchone() == (0,)
+
+
+@given(key=st.binary(max_size=64), message=st.binary(max_size=300))
+def test_the_code_of_an_index_is_the_hmac_of_the_standard_library(key: bytes, message: bytes) -> None:
+    keyed = HmacSha256(key)
+    assert [keyed.digest(message) for _ in range(2)] == [hmac.digest(key, message, "sha256")] * 2

@@ -1,6 +1,7 @@
 """Decoding: what comes out of every accepted file, and what is kept of it."""
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from app.vision.images import (
     check_header,
     decode,
     encode_box,
+    examine,
     measure_sharpness,
     strip_metadata,
     with_digest,
@@ -283,3 +285,29 @@ def test_a_damaged_file_decodes_or_is_refused_by_name(
         assert damaged != whole
     else:
         assert decode(stored).pixels.shape == seen.pixels.shape
+
+
+def refusal_of(look: Callable[[bytes], object], file: bytes) -> type[Exception] | None:
+    try:
+        look(file)
+    except (ImageUndecodable, ImageNotEvaluable) as refused:
+        return type(refused)
+    return None
+
+
+@settings(max_examples=200)
+@given(
+    kind=st.sampled_from(sorted(LOSSLESS)),
+    mode=st.sampled_from(["RGB", "L"]),
+    places=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
+    cut=st.integers(0, 400),
+)
+def test_examining_refuses_what_decoding_refuses_and_nothing_else(
+    kind: str, mode: str, places: list[tuple[int, int]], cut: int
+) -> None:
+    form, options = LOSSLESS[kind]
+    file = bytearray(written(picture(176, 168).convert(mode), form, **options))
+    for place, value in places:
+        file[place % len(file)] = value
+    damaged = bytes(file[: len(file) - cut])
+    assert refusal_of(examine, damaged) is refusal_of(decode, damaged)

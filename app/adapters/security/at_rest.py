@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from typing_extensions import override
 
 from app.adapters.security.crypto import Purpose, bind
+from app.adapters.security.keyed_hash import HmacSha256
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
@@ -77,7 +78,7 @@ class AtRest:
         self._derive = derive
         self._kinds = kinds
         self._ciphers: dict[tuple[Purpose, TenantId], AESSIV] = {}
-        self._index_key = b""
+        self._indexes: HmacSha256 | None = None
         self._picture_key = b""
 
     def seal_change(self, change: Change) -> Change:
@@ -94,8 +95,8 @@ class AtRest:
         name, value = pair
         if name not in HASHED_INDEXES or value.startswith(_HASH_MARK):
             return pair
-        self._index_key = self._index_key or self._derive(Purpose.SUBJECT_INDEXES)
-        hashed = hmac.digest(self._index_key, bind(tenant_id, name, value), "sha256")
+        self._indexes = self._indexes or HmacSha256(self._derive(Purpose.SUBJECT_INDEXES))
+        hashed = self._indexes.digest(bind(tenant_id, name, value))
         return name, _HASH_MARK + base64.urlsafe_b64encode(hashed[:_HASH_BYTES]).decode()
 
     def record_id(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> str:

@@ -13,6 +13,7 @@ from app.http.listing import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import OpenSessionBody
+from app.http.routes.sessions.opened import write_opened
 from schemas.audit import AuditAction
 from schemas.enums import Scope
 from schemas.ids import SessionId
@@ -102,21 +103,8 @@ class SessionRoutes:
         return json_answer(self._opened(record), headers={REPLAYED: "true"} if changed.replayed else None)
 
     def _opened(self, record: Record) -> bytes:
-        """Return what was answered when the session was opened; the same whatever happened since (G82)."""
-        stored = StoredSession.from_bytes(record.first_body or record.body)
-        row = stored.session
-        if row.expires_at is None or row.flow_revision is None:
-            raise ValueError("a hosted session has an end and a revision")
-        token = self.ports.capture_tokens.issue(record.tenant_id, row.session_id, row.expires_at)
-        opened = OpenedSession(
-            session_id=row.session_id,
-            url=f"{self.base_url}/verify#{token}",
-            client_token=token,
-            expires_at=row.expires_at,
-            flow_revision=row.flow_revision,
-            configuration=stored.configuration,
-        )
-        return opened.model_dump_json().encode()
+        """Return the answer to the opening; the same whatever happened since (G82)."""
+        return write_opened(record, self.ports.capture_tokens.issue, self.base_url)
 
     async def read(self, call: Call) -> web.Response:
         """Answer one session of the caller's tenant and mode; any other is not found."""

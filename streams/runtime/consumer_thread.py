@@ -1,0 +1,121 @@
+"""Faust's thread that talks to the broker: fetches that return in time, and are taken by one task."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from mode.threads import ServiceThread, WorkerThread
+from typing_extensions import override
+
+from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
+
+
+class Parent(Protocol):
+    """The consumer a thread belongs to, as the thread needs it."""
+
+    @property
+    def patient_wait_ms(self) -> int:
+        """How long the broker may hold a fetch that leaves no partition out."""
+        ...
+
+    def is_steady(self) -> bool:
+        """Return whether records flow, without rebalance and recovery."""
+        ...
+
+    def is_left_alone(self, tp: TP) -> bool:
+        """Return whether no records of the partition are taken now."""
+        ...
+
+    def note_records(self) -> None:
+        """Wake the drain because records wait to be taken."""
+        ...
+
+
+class _DaemonThread(WorkerThread):
+    """A thread that does not keep the process alive: one that does not end is left behind."""
+
+    def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
+        super().__init__(service, **kwargs)
+        self.daemon = True
+
+
+class PatchedThread(driver.AIOKafkaConsumerThread):
+    """The thread that talks to the broker, asking for fetches that return in time."""
+
+    Worker: type[WorkerThread] = _DaemonThread
+
+    @override
+    def _create_worker_consumer(self, transport: driver.Transport) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # no setting leads there
+        return consumer
+
+    @override
+    async def on_start(self) -> None:
+        await super().on_start()
+        parent = cast("Parent", self.consumer)
+        FetchWaits(
+            self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
+            parent.is_steady,
+            parent.is_left_alone,
+            parent.patient_wait_ms,
+            on_records=parent.note_records,
+        )
+
+    @override
+    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Mapping[TP, list[Any]]:
+        """Return the records fetched, by one task of the thread.
+
+        Faust's own way passes through a queue, whose reader makes three tasks for each call.
+        """
+        promise: asyncio.Future[Mapping[TP, list[Any]]] = self.parent_loop.create_future()
+        consumer: Any = self._ensure_consumer()
+
+        def begin() -> None:
+            most = consumer._max_poll_records  # noqa: SLF001  # as Faust has it
+            fetching = self._fetch_records(consumer, cast("Any", active_partitions), timeout, most)
+            self._fetching = self.thread_loop.create_task(fetching)
+            self._fetching.add_done_callback(settle)
+
+        def settle(task: asyncio.Task[Any]) -> None:
+            self.parent_loop.call_soon_threadsafe(_settle, promise, task)
+
+        self.thread_loop.call_soon_threadsafe(begin)
+        return await promise
+
+    @override
+    async def on_thread_stop(self) -> None:
+        """Close the consumer, also while a fetch that failed waits to be repeated.
+
+        The fetcher of aiokafka 0.14 cancels that pause and lets the cancellation through, past the closing
+        of the connections; Faust's thread would end with it, without a log line.
+        """
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            consumer = cast("Any", self._consumer)
+            await consumer._client.close()  # noqa: SLF001  # all that is left of its `stop`
+
+    @override
+    async def _keepalive2(self) -> None:
+        """Watch for nothing: stock Faust only logs that the thread is late; the supervisor acts on it."""
+
+    def begin_stop(self) -> None:
+        """Let the thread leave the group and end, without waiting for it."""
+        with suppress(RuntimeError):  # its loop is closed: it has ended
+            self._stopped_set()
+
+
+def _settle(promise: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
+    """Give the promise what came of the task of another thread."""
+    if promise.done():
+        return
+    if task.cancelled():
+        promise.cancel()
+    elif (error := task.exception()) is not None:
+        promise.set_exception(error)
+    else:
+        promise.set_result(task.result())
