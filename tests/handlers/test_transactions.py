@@ -82,8 +82,8 @@ class Stage:
     loads: bool = True
     """Whether the published text loads."""
     counters: TransactionCounters = field(default_factory=TransactionCounters)
-    meeting: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(1))
-    """Where whoever reads the policy waits for whoever reads the settings."""
+    readers: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(1))
+    """Passed by the reads of policy and settings together."""
 
     def handler(self) -> ScreenTransactions:
         """A worker's use case."""
@@ -93,11 +93,11 @@ class Stage:
 
         async def policy(tenant_id: str) -> PublishedPolicy:
             assert tenant_id == ACME
-            await self.meeting.wait()
+            await self.readers.wait()
             return PublishedPolicy(3, "0" * 64, compiled if self.loads else None)
 
         async def settings(_tenant_id: str) -> TenantSettings:
-            await self.meeting.wait()
+            await self.readers.wait()
             return self.settings
 
         return ScreenTransactions(
@@ -185,7 +185,7 @@ async def test_a_row_that_the_table_lost_is_rebuilt_from_the_store_to_the_byte()
 
 
 async def test_what_a_decision_reads_is_asked_of_the_store_at_once() -> None:
-    stage = Stage(meeting=asyncio.Barrier(2))
+    stage = Stage(readers=asyncio.Barrier(2))
 
     async with asyncio.timeout(60):
         decided = await stage.pay("order-1")
