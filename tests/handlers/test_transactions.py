@@ -83,7 +83,7 @@ class Stage:
     """Whether the published text loads."""
     counters: TransactionCounters = field(default_factory=TransactionCounters)
     readers: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(1))
-    """Passed by the reads of policy and settings together."""
+    """Passed once the policy and the settings are both being read."""
 
     def handler(self) -> ScreenTransactions:
         """A worker's use case."""
