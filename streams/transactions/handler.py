@@ -193,16 +193,19 @@ class ScreenTransactions:
         scenario = scenario_for(subject_id, livemode=command.livemode)
         await self._wait(command, scenario)
         now = to_milliseconds(self._clock())
-        row = await self._rows.load(command, subject_id, now)
-        standing = await self._standings.read(command, request, now)
-        policy = await self._policies(command.tenant_id)
+        row, standing, policy, settings, lists = await asyncio.gather(  # a store may answer all at once
+            self._rows.load(command, subject_id, now),
+            self._standings.read(command, request, now),
+            self._policies(command.tenant_id),
+            self._settings(command.tenant_id),
+            self._lists.state_of(command.tenant_id),
+        )
         self._counters.note_policy(command.tenant_id, loads=policy.compiled is not None)
-        lists = await self._lists.state_of(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
         features = () if scenario is not None else policy.asked_of_keys
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
-        judged = await self._judge(context, request, policy, earlier, standing, scenario)
+        judged = await self._judge(context, request, policy, earlier, _state_of(standing, settings, scenario))
         decided = judged.decided
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
@@ -233,18 +236,10 @@ class ScreenTransactions:
         request: TransactionRequest,
         policy: PublishedPolicy,
         earlier: Earlier,
-        standing: Standing,
-        scenario: Scenario | None,
+        state: SubjectState,
     ) -> Judged:
         tenant_id, compiled = context.tenant_id, policy.compiled
-        settings = await self._settings(tenant_id)
-        state = SubjectState(
-            suspended=standing.subject.suspended_by is not None,
-            stream_ended=standing.stream is not None and standing.stream.ended_by is not None,
-            advisory=settings.enforcement is Enforcement.ADVISORY,
-            scenario=scenario,
-        )
-        if compiled is None or scenario is not None:
+        if compiled is None or state.scenario is not None:
             return Judged(decide(compiled, fields_of(request, ()), {}, (), state))
         checks, read = await self._examine(compiled, request, context)
         event = event_of(self._hashes, tenant_id, request)
@@ -293,6 +288,15 @@ class ScreenTransactions:
             await self._announcer.announce(tenant_id, events.decision_events(tenant_id, first), rows)
         except StoreUnavailable:
             log.warning("transaction.publish_failed", transaction_id=command.transaction_id)
+
+
+def _state_of(standing: Standing, settings: TenantSettings, scenario: Scenario | None) -> SubjectState:
+    return SubjectState(
+        suspended=standing.subject.suspended_by is not None,
+        stream_ended=standing.stream is not None and standing.stream.ended_by is not None,
+        advisory=settings.enforcement is Enforcement.ADVISORY,
+        scenario=scenario,
+    )
 
 
 def _values_of(context: CheckContext) -> dict[str, ValuesAt]:

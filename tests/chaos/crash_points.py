@@ -36,7 +36,7 @@ class Point(StrEnum):
     BEFORE_PRODUCE = "before-produce"
     """The table knows it, the decision topic does not."""
     PRODUCED = "produced"
-    """The decision topic has it; nobody was answered."""
+    """The decision topic has it; the answer is on its way with it."""
     ANSWERED = "answered"
     """The answer is in the log; the command is not acknowledged."""
     BEFORE_MARK = "before-mark"

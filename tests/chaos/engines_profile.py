@@ -102,7 +102,7 @@ class Engines:
     def _drop_keyspace(self) -> None:
         cluster = self.cassandra.cluster()
         try:
-            cluster.connect().execute(f"DROP KEYSPACE IF EXISTS {self._keyspace}", timeout=60)
+            cluster.connect().execute(f"DROP KEYSPACE IF EXISTS {self._keyspace}", timeout=240)
         finally:
             cluster.shutdown()
 

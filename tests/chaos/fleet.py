@@ -35,6 +35,9 @@ SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIM
 UNHURRIED: Final = {"SERVICE_ANSWER_TIMEOUT_S": "120", "SERVICE_WORKER_SESSION_TIMEOUT_S": "60"}
 """Where nobody dies: a busy machine makes no worker count as dead and no request give up."""
 
+STARTS: Final = 5
+"""How often a worker that is not ready in its own time is started; a busy machine makes it late."""
+
 
 class Profile(Protocol):
     """The engines a fleet runs on."""
@@ -163,6 +166,14 @@ class Fleet:
     async def worker(self, *arguments: str, **more: str) -> Role:
         """Start a worker of all streams, or of those the arguments say."""
         return await self._start("worker", *arguments, given=self.given(**more))
+
+    async def supervised_worker(self) -> Role:
+        """Start a worker, and another when it ends before it is ready, as its supervisor does."""
+        for _ in range(STARTS - 1):
+            role = self._track(await start_preloaded(self.data_dir, "worker", given=self.given()))
+            if role.said:
+                return role
+        return await self.worker()
 
     async def crashing_worker(self, point: str, nth: int, **more: str) -> Role:
         """Start a worker that kills itself when it reaches the point for the nth time; see `crash_points.py`.

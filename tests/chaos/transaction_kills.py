@@ -48,7 +48,7 @@ class KillRun:
     async def kill_worker(self) -> None:
         """End the worker, and start another."""
         await self.worker.kill()
-        self.worker = await self.fleet.worker()
+        self.worker = await self.fleet.supervised_worker()
 
     async def kill_broker(self) -> None:
         """End the broker, and start it on what it wrote."""

@@ -1,5 +1,6 @@
 """The use case of transactions over stores in memory: what is counted, what lasts, what a crash leaves."""
 
+import asyncio
 import itertools
 import random
 from collections.abc import Sequence
@@ -81,6 +82,8 @@ class Stage:
     loads: bool = True
     """Whether the published text loads."""
     counters: TransactionCounters = field(default_factory=TransactionCounters)
+    readers: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(1))
+    """Passed once the policy and the settings are both being read."""
 
     def handler(self) -> ScreenTransactions:
         """A worker's use case."""
@@ -90,9 +93,11 @@ class Stage:
 
         async def policy(tenant_id: str) -> PublishedPolicy:
             assert tenant_id == ACME
+            await self.readers.wait()
             return PublishedPolicy(3, "0" * 64, compiled if self.loads else None)
 
         async def settings(_tenant_id: str) -> TenantSettings:
+            await self.readers.wait()
             return self.settings
 
         return ScreenTransactions(
@@ -177,6 +182,15 @@ async def test_a_row_that_the_table_lost_is_rebuilt_from_the_store_to_the_byte()
     await stage.carry_out(again)
 
     assert stage.row() == rebuilt != before
+
+
+async def test_what_a_decision_reads_is_asked_of_the_store_at_once() -> None:
+    stage = Stage(readers=asyncio.Barrier(2))
+
+    async with asyncio.timeout(60):
+        decided = await stage.pay("order-1")
+
+    assert decided.transaction.decision is DecisionOutcome.ALLOW
 
 
 async def test_a_command_that_comes_again_after_a_crash_counts_the_transaction_that_the_row_missed() -> None:
