@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 from playwright.async_api import FileChooser, Route, expect
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
@@ -31,10 +31,18 @@ def document() -> bytes:
     return to_jpeg(draw_passport(PassportSpecimen(), hopper().portrait))
 
 
+TOLD: Final = "51.4779 N 0.0015 W"
+"""What a picture's metadata tell of its place."""
+
+
 def sixty_megapixels() -> bytes:
-    """The same page as a very large photograph."""
+    """The same page as a very large photograph, held sideways, with metadata."""
     page = draw_passport(PassportSpecimen(), hopper().portrait).convert("L")
-    return to_jpeg(page.resize((9600, round(9600 * page.height / page.width)), Image.Resampling.NEAREST))
+    out, exif = BytesIO(), Image.Exif()
+    large = page.resize((9600, round(9600 * page.height / page.width)), Image.Resampling.NEAREST)
+    exif[ExifTags.Base.Orientation], exif[ExifTags.Base.ImageDescription] = 6, TOLD  # to be turned clockwise
+    large.transpose(Image.Transpose.ROTATE_90).save(out, "JPEG", quality=90, exif=exif)
+    return out.getvalue()
 
 
 def small() -> bytes:
@@ -78,9 +86,27 @@ navigator.mediaDevices.getUserMedia = async wanted => {
 """
 """Notes every camera and microphone that is asked for, and what was given."""
 
+TWO_WITH_LIGHT: Final = """
+window.lit = [];
+navigator.mediaDevices.enumerateDevices = async () => [{ kind: "videoinput" }, { kind: "videoinput" }];
+MediaStreamTrack.prototype.getCapabilities = () => ({ torch: true });
+MediaStreamTrack.prototype.applyConstraints = async wanted => { lit.push(wanted.advanced[0].torch); };
+"""
+"""Makes a device of two cameras with lights."""
+
+NOTE_SENT: Final = """() => {
+  window.sent = [];
+  const send = XMLHttpRequest.prototype.send;
+  XMLHttpRequest.prototype.send = function (body) {
+    if (body instanceof Blob) sent.push(body);
+    return send.call(this, body);
+  };
+}"""
+"""Notes the pictures that are sent."""
+
 CAMERA: Final = {"width": {"ideal": 1920}, "height": {"ideal": 1080}, "audio": False}
-SIDES: Final = ("environment", "user")
-"""The back camera for the document, the front one for the face."""
+SIDES: Final = ("environment", "user", "environment", "user")
+"""The back camera for the document, the front one for the face, which is flipped there and back."""
 
 REFUSE: Final = """name => {
   const give = (what, value) => Object.defineProperty(navigator, what, { value, configurable: true });
@@ -199,7 +225,7 @@ async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
 ) -> None:
     write_scene(camera.scene, black())  # of which no picture is taken by itself
     page = await shown("about:blank")
-    await page.page.add_init_script(NOTE_STREAMS)
+    await page.page.add_init_script(NOTE_STREAMS + TWO_WITH_LIGHT)
     await page.page.goto((await open_session("sim:approved@face"))["url"])
     await page.on_screen("consent")
     before = await page.page.evaluate("asked.length")
@@ -218,6 +244,15 @@ async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
     shutter = await page.page.locator('[data-action="shoot"]').bounding_box()
     guide = await page.page.locator(".guide:visible").bounding_box()
     attributes = [await video.get_attribute(name) for name in ("playsinline", "muted", "autoplay")]
+    light = page.page.locator('[data-action="light"]:visible')
+    for state in ("true", "false", "true"):
+        await light.click()
+        await expect(light).to_have_attribute("aria-pressed", state)
+    await page.press("flip")
+    await expect(page.page.locator("video:not(.front):visible")).to_be_visible()
+    await expect(light).to_have_attribute("aria-pressed", "false")
+    await page.press("flip")
+    await expect(video).to_be_visible()
     await page.press("shoot")
     await page.press("use")
     await page.press("cannot-move")
@@ -225,6 +260,7 @@ async def test_a_face_is_taken_with_the_front_camera_and_sent_as_it_is(
 
     assert (attributes, wrong) == (["", "", ""], [])
     assert before == 0
+    assert await page.page.evaluate("lit") == [True, False, True]
     assert await page.page.evaluate("asked") == [{**CAMERA, "facingMode": {"ideal": side}} for side in SIDES]
     assert await page.page.evaluate("given.map(one => one.readyState)") == ["ended"] * len(SIDES)
     assert shutter is not None
@@ -257,6 +293,7 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
         await page.upload(picture)
         await expect(note).to_contain_text(words)
         await page.on_screen("blocked")
+    await page.page.evaluate(NOTE_SENT)
     await page.upload(sixty_megapixels())
     await expect(page.page.locator('[data-action="use"]:visible')).to_be_visible()
     sent = await page.page.locator('[data-slot="photo"]').evaluate(
@@ -275,7 +312,9 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
     assert row["capture_sources"] == {"document": "UPLOAD", "selfie": "UPLOAD"}
     puts = [await one.all_headers() for one in page.requests if one.method == "PUT"]
     assert max(int(one["content-length"]) for one in puts) <= PICTURE_BYTES
-    assert (max(sent), wrong) == (2200, [])
+    assert TOLD.encode() in sixty_megapixels()
+    assert not await page.page.evaluate("async told => (await sent[0].text()).includes(told)", TOLD)
+    assert (sent[0], sent[0] > sent[1], wrong) == (2200, True, [])
 
 
 async def test_declining_takes_nothing_and_can_be_undone(shown: Show, open_session: Open) -> None:

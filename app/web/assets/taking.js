@@ -65,14 +65,17 @@ export class Taking {
       if (camera === this.#camera) this.#blocked(error.message);
       return;
     }
-    if (camera !== this.#camera) {
-      camera.stop();
-      return;
-    }
+    if (camera !== this.#camera) return camera.stop();
     show("camera");
-    action("shoot").disabled = false;
-    slot("light").hidden = !camera.hasLight;
+    this.#offer();
     slot("flip").hidden = (await navigator.mediaDevices.enumerateDevices()).filter((one) => one.kind === "videoinput").length < 2;
+  }
+
+  /** Offer what the camera that has just begun can do; its light is off. */
+  #offer() {
+    action("shoot").disabled = this.#camera === null;
+    slot("light").hidden = !this.#camera?.hasLight;
+    slot("light").setAttribute("aria-pressed", "false");
   }
 
   /** Stop the camera, drop the picture and stop sending it. */
@@ -92,8 +95,7 @@ export class Taking {
     if (camera === null || this.#shooting) return;
     this.#shooting = true;
     try {
-      const picture = await camera.shoot();
-      await this.#check(picture, "CAMERA");
+      await this.#check(await camera.shoot(), "CAMERA");
     } finally {
       this.#shooting = false;
     }
@@ -101,15 +103,16 @@ export class Taking {
 
   /** Switch the light. */
   async light() {
-    const button = slot("light");
-    const on = button.getAttribute("aria-pressed") !== "true";
+    const on = slot("light").getAttribute("aria-pressed") !== "true";
     await this.#camera?.light(on);
-    button.setAttribute("aria-pressed", String(on));
+    slot("light").setAttribute("aria-pressed", String(on));
   }
 
   /** Use the other camera. */
   async flip() {
+    action("shoot").disabled = true;
     await this.#camera?.flip().catch((error) => this.#blocked(error.message));
+    this.#offer();
   }
 
   /** Take the picture that was judged as it is. */
