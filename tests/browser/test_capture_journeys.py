@@ -31,8 +31,8 @@ def document() -> bytes:
     return to_jpeg(draw_passport(PassportSpecimen(), hopper().portrait))
 
 
-TOLD: Final = "51.4779 N 0.0015 W"
-"""What a picture's metadata tell of its place."""
+PLACE: Final = "51.4779 N 0.0015 W"
+"""The place in the metadata of a picture."""
 
 
 def sixty_megapixels() -> bytes:
@@ -40,7 +40,7 @@ def sixty_megapixels() -> bytes:
     page = draw_passport(PassportSpecimen(), hopper().portrait).convert("L")
     out, exif = BytesIO(), Image.Exif()
     large = page.resize((9600, round(9600 * page.height / page.width)), Image.Resampling.NEAREST)
-    exif[ExifTags.Base.Orientation], exif[ExifTags.Base.ImageDescription] = 6, TOLD  # to be turned clockwise
+    exif[ExifTags.Base.Orientation], exif[ExifTags.Base.ImageDescription] = 6, PLACE  # to be turned clockwise
     large.transpose(Image.Transpose.ROTATE_90).save(out, "JPEG", quality=90, exif=exif)
     return out.getvalue()
 
@@ -312,8 +312,8 @@ async def test_who_refuses_the_camera_uploads(shown: Show, open_session: Open, s
     assert row["capture_sources"] == {"document": "UPLOAD", "selfie": "UPLOAD"}
     puts = [await one.all_headers() for one in page.requests if one.method == "PUT"]
     assert max(int(one["content-length"]) for one in puts) <= PICTURE_BYTES
-    assert TOLD.encode() in sixty_megapixels()
-    assert not await page.page.evaluate("async told => (await sent[0].text()).includes(told)", TOLD)
+    assert PLACE.encode() in sixty_megapixels()
+    assert not await page.page.evaluate("async place => (await sent[0].text()).includes(place)", PLACE)
     assert (sent[0], sent[0] > sent[1], wrong) == (2200, True, [])
 
 

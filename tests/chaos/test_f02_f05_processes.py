@@ -68,12 +68,13 @@ async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_
 async def send_to_sleep(fleet: Fleet, worker: Role, profile: Profile) -> None:
     """Stop a worker between two transactions of the file that all processes of one machine share.
 
-    Asleep within one it holds the file, and nobody else can write: F7 says what is answered then.
+    Asleep within one it holds the file, and nobody else can write: F7 says what is answered then. So it is
+    looked at for a moment only, and the worker may end its transaction before it is stopped again.
     """
     worker.process.send_signal(signal.SIGSTOP)
-    while isinstance(profile, Embedded) and not await can_be_written(fleet.data_dir):
+    while isinstance(profile, Embedded) and not await can_be_written(fleet.data_dir, within_s=0.05):
         worker.process.send_signal(signal.SIGCONT)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
         worker.process.send_signal(signal.SIGSTOP)
 
 
