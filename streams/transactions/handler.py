@@ -58,9 +58,9 @@ from streams.transactions.identity import IDENTITY_FIELDS, Identities
 from streams.transactions.importing import ImportTransactions
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed_hashes import KeyedHashes, keys_of
-from streams.transactions.opening import open_parts
+from streams.transactions.opening import open_parts, seal_parts
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
-from streams.transactions.records import parts_label, request_label
+from streams.transactions.records import request_label
 from streams.transactions.row import newest_id
 from streams.transactions.rules import SubjectState, decide
 from streams.transactions.sandbox import scenario_for
@@ -210,8 +210,8 @@ class ScreenTransactions:
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
         outcome = Outcome(command, subject_id, request, judged, policy.applied, now, tuple(transfers), keys)
-        label = parts_label(command.transaction_id)
-        sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
+        about = command.transaction_id
+        sealed = await seal_parts(self._stores, command.tenant_id, about, subject_id, outcome.parts)
         stored = stored_transaction(outcome, sealed)
         uses = self._contacts.uses_of(request, context)
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))

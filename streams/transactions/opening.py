@@ -1,8 +1,10 @@
-"""Open stored transactions: all that is stored of one, or what counting and deciding it again need.
+"""Seal the parts of a transaction, and open them: all of them, or what counting and deciding again need.
 
-What rules read is most of a stored transaction; features and backtests never look at it, so it is not made.
+What rules read is most of a stored transaction, and says the same few words again and again: it is compressed
+before it is sealed. Features and backtests never look at it, so for them it is not made.
 """
 
+import zlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +17,7 @@ from schemas.policies import RuleOutcome
 from schemas.transaction_decisions import Circumstances, SealedParts, ShownCheck, StoredTransaction
 from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
+from streams.ports.errors import Damaged
 from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.records import parts_label, request_label
@@ -71,6 +74,9 @@ class _Parts(msgspec.Struct):
     circumstances: msgspec.Raw = msgspec.Raw(b"null")
 
 
+LEVEL: Final = 1
+"""Of zlib: higher ones save 8 % more of fifty rules and take twice the time."""
+
 _STORED: Final = msgspec.json.Decoder(_Stored)
 _PARTS: Final = msgspec.json.Decoder(_Parts)
 _CHECKS: Final = TypeAdapter(tuple[ShownCheck, ...])
@@ -83,8 +89,8 @@ async def open_transaction(stores: Stores, tenant_id: TenantId, record: Record) 
         imported = StoredHistory.from_bytes(record.body)
         return OpenedTransaction(await open_history(stores, tenant_id, imported), imported.outcome, None)
     stored = _STORED.decode(record.body)
-    label, subject_id = parts_label(TransactionId(record.id)), SubjectId(stored.transaction.subject_id)
-    parts = _PARTS.decode(await stores.vault.open(tenant_id, subject_id, label, stored.sealed_parts))
+    about, subject_id = TransactionId(record.id), SubjectId(stored.transaction.subject_id)
+    parts = _PARTS.decode(await _open(stores, tenant_id, about, subject_id, stored.sealed_parts))
     first = FirstDecision(
         decision=stored.decisions[0].decision,
         rules=parts.rules,
@@ -102,6 +108,14 @@ async def open_history(stores: Stores, tenant_id: TenantId, stored: StoredHistor
     return HistoricTransaction.from_bytes(opened)
 
 
+async def seal_parts(
+    stores: Stores, tenant_id: TenantId, about: TransactionId, subject_id: SubjectId, parts: SealedParts
+) -> str:
+    """Return the parts compressed and sealed under the subject's key; raises `Erased`."""
+    compressed = zlib.compress(parts.to_bytes(), LEVEL)
+    return await stores.vault.seal(tenant_id, subject_id, parts_label(about), compressed)
+
+
 async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:
     """Return the sealed parts of a transaction.
 
@@ -109,7 +123,16 @@ async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransact
         Erased: The subject was erased.
         Damaged: They are not what was sealed.
     """
-    transaction = stored.transaction
-    label = parts_label(transaction.transaction_id)
-    opened = await stores.vault.open(tenant_id, transaction.subject_id, label, stored.sealed_parts)
-    return SealedParts.from_bytes(opened)
+    about, subject_id = stored.transaction.transaction_id, stored.transaction.subject_id
+    return SealedParts.from_bytes(await _open(stores, tenant_id, about, subject_id, stored.sealed_parts))
+
+
+async def _open(
+    stores: Stores, tenant_id: TenantId, about: TransactionId, subject_id: SubjectId, sealed: str
+) -> bytes:
+    """Return the parts as JSON; those that were sealed at first are not compressed."""
+    opened = await stores.vault.open(tenant_id, subject_id, parts_label(about), sealed)
+    try:
+        return opened if opened.startswith(b"{") else zlib.decompress(opened)
+    except zlib.error as error:
+        raise Damaged(str(error)) from error

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -34,8 +34,9 @@ from streams.transactions.checks import Checks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.opening import open_parts, open_transaction
 from streams.transactions.published import PublishedPolicy
-from streams.transactions.records import request_label, transaction_id
+from streams.transactions.records import parts_label, request_label, transaction_id
 from streams.transactions.row import decode
 from tests.builders import ACME
 from tests.http.support import Memory, Silence, keyed_features, wallets_over
@@ -182,6 +183,24 @@ async def test_a_row_that_the_table_lost_is_rebuilt_from_the_store_to_the_byte()
     await stage.carry_out(again)
 
     assert stage.row() == rebuilt != before
+
+
+async def test_parts_are_sealed_compressed_and_those_sealed_before_that_are_still_read() -> None:
+    stage = Stage()
+    stored = await stage.pay(
+        "order-1", metadata={f"key_{number}": "again and again " * 20 for number in range(9)}
+    )
+    parts = await open_parts(stage.stores, ACME, stored)
+    about, subject_id = stored.transaction.transaction_id, stored.transaction.subject_id
+    plain = await stage.stores.vault.seal(ACME, subject_id, parts_label(about), parts.to_bytes())
+    record = await stage.stores.records.get(ACME, RecordKind.TRANSACTION, about)
+    earlier = stored.model_copy(update={"sealed_parts": plain})
+
+    assert len(stored.sealed_parts) < len(plain) / 3
+    assert await open_parts(stage.stores, ACME, earlier) == parts
+    opened = await open_transaction(stage.stores, ACME, record)
+    assert opened == await open_transaction(stage.stores, ACME, replace(record, body=earlier.to_bytes()))
+    assert opened.request == parts.request
 
 
 async def test_what_a_decision_reads_is_asked_of_the_store_at_once() -> None:
