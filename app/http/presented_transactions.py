@@ -3,25 +3,19 @@
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import RootModel
+import msgspec
 
 from schemas.ids import TenantId
-from schemas.transaction_decisions import (
-    SealedParts,
-    ShownRule,
-    StoredTransaction,
-    Transaction,
-    TransactionDetail,
-)
+from schemas.transaction_decisions import StoredTransaction, Transaction, TransactionDetail
+from schemas.transactions import TransactionRequest
 from streams.ports.errors import Erased
 from streams.ports.stores import Stores
-from streams.transactions.opening import open_parts
+from streams.transactions.opening import PartsToShow, open_shown
 
-_SENT = ("counterparty", "subject", "wallet", "stream", "device", "metadata")
+_SENT: Final = ("counterparty", "subject", "wallet", "stream", "device", "metadata")
 """What a transaction shows of its request beside its amounts and times."""
 
-_NULL: Final = RootModel[None](None)
-"""Is written as `null`, where None is left out."""
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +31,7 @@ class PresentedTransactions:
             Damaged: The sealed parts are not what was sealed.
             StoreUnavailable: The vault cannot be reached.
         """
-        return _with_parts(stored.transaction, await self._parts(tenant_id, stored)).to_bytes()
+        return _with_parts(stored.transaction, await self._parts(tenant_id, stored))
 
     async def detail(self, tenant_id: TenantId, stored: StoredTransaction) -> bytes:
         """Return the transaction as it stands, with what was sent about it.
@@ -46,31 +40,25 @@ class PresentedTransactions:
             Damaged: The sealed parts are not what was sealed.
             StoreUnavailable: The vault cannot be reached.
         """
-        parts = await self._parts(tenant_id, stored)
-        shown = dict(_with_parts(stored.transaction, parts))
-        sent = {} if parts is None else {name: getattr(parts.request, name) for name in _SENT}
-        return TransactionDetail(**shown, decisions=stored.decisions, **sent).to_bytes()
+        parts, sent = await self._parts(tenant_id, stored), {}
+        if parts is not None:
+            request = TransactionRequest.from_bytes(bytes(parts.request))
+            sent = {name: getattr(request, name) for name in _SENT}
+        detail = TransactionDetail(**dict(stored.transaction), decisions=stored.decisions, **sent)
+        return _with_parts(detail, parts)
 
-    async def _parts(self, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts | None:
+    async def _parts(self, tenant_id: TenantId, stored: StoredTransaction) -> PartsToShow | None:
         try:
-            return await open_parts(self.stores, tenant_id, stored)
+            return await open_shown(self.stores, tenant_id, stored)
         except Erased:
             return None
 
 
-def _with_parts(transaction: Transaction, parts: SealedParts | None) -> Transaction:
+def _with_parts(transaction: Transaction, parts: PartsToShow | None) -> bytes:
+    """Return the transaction as JSON, with its rules and checks as they were written."""
+    shown = transaction.to_bytes()
     if parts is None:
-        return transaction
-    rules = tuple([_with_nulls(rule) for rule in parts.rules])
-    return transaction.model_copy(update={"rules": rules, "checks": parts.checks})
-
-
-def _with_nulls(rule: ShownRule) -> ShownRule:
-    """Return a rule whose inputs without a value show `null`: all it read is shown (G114)."""
-    if all(one.value is not None for one in rule.inputs.values()):
-        return rule
-    inputs = {
-        name: one.model_copy(update={"value": _NULL}) if one.value is None else one
-        for name, one in rule.inputs.items()
-    }
-    return rule.model_copy(update={"inputs": inputs})
+        return shown
+    fields = _OBJECT.decode(shown)
+    fields["rules"], fields["checks"] = parts.rules, parts.checks
+    return msgspec.json.encode(fields)

@@ -12,7 +12,6 @@ from schemas.transaction_decisions import (
     DecisionBy,
     DecisionStep,
     ScreenTransaction,
-    SealedParts,
     StoredTransaction,
     StoredTransfer,
     StreamStanding,
@@ -23,7 +22,9 @@ from schemas.transactions import TransactionRequest
 from streams.ports.records import Change, Record, RecordKind
 from streams.transactions import events, records, review_case
 from streams.transactions.comparing import Judged
-from streams.transactions.rules import OPENS_CASE, Decided, shown_rules
+from streams.transactions.opening import parts_json
+from streams.transactions.rules import OPENS_CASE, Decided
+from streams.transactions.shown_rules import shown_rules
 from streams.transactions.wallets import transfer_records
 
 
@@ -46,15 +47,11 @@ class Outcome:
         """The decision."""
         return self.judged.decided
 
-    @property
-    def parts(self) -> SealedParts:
-        """What is stored sealed."""
-        return SealedParts(
-            request=self.request,
-            rules=shown_rules(self.decided),
-            checks=self.decided.checks,
-            circumstances=self.judged.circumstances,
-        )
+    def parts(self) -> bytes:
+        """Return what is stored sealed, as JSON."""
+        decided = self.decided
+        rules = shown_rules(decided)
+        return parts_json(self.request, rules, decided.checks, self.judged.circumstances)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class ScreenTransactions:
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
         outcome = Outcome(command, subject_id, request, judged, policy.applied, now, tuple(transfers), keys)
         about = command.transaction_id
-        sealed = await seal_parts(self._stores, command.tenant_id, about, subject_id, outcome.parts)
+        sealed = await seal_parts(self._stores, command.tenant_id, about, subject_id, outcome.parts())
         stored = stored_transaction(outcome, sealed)
         uses = self._contacts.uses_of(request, context)
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))

@@ -1,10 +1,11 @@
-"""Seal the parts of a transaction, and open them: all of them, or what counting and deciding again need.
+"""Seal the parts of a transaction, and open them: all, what is shown, or what is counted and decided again.
 
 What rules read is most of a stored transaction, and says the same few words again and again: it is compressed
-before it is sealed. Features and backtests never look at it, so for them it is not made.
+before it is sealed. It is shown as it was written, and features and backtests never look at it.
 """
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ from streams.ports.errors import Damaged
 from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores
 from streams.transactions.records import parts_label, request_label
+from streams.transactions.shown_rules import WrittenRule
 
 
 class PastRule(msgspec.Struct, frozen=True):
@@ -67,17 +69,36 @@ class _Stored(msgspec.Struct):
     decisions: tuple[_Step, ...]
 
 
-class _Parts(msgspec.Struct):
+class _PartsToDecide(msgspec.Struct):
     request: msgspec.Raw
     rules: tuple[PastRule, ...] = ()
     checks: msgspec.Raw = msgspec.Raw(b"[]")
     circumstances: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class PartsToShow(msgspec.Struct):
+    """What is shown of a transaction's parts, as JSON."""
+
+    request: msgspec.Raw
+    rules: msgspec.Raw
+    checks: msgspec.Raw
+
+
+class _Parts(msgspec.Struct):
+    """`SealedParts` as they are written."""
+
+    request: msgspec.Raw
+    rules: tuple[WrittenRule, ...] = ()
+    checks: msgspec.Raw = msgspec.Raw(b"[]")
+    circumstances: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 LEVEL: Final = 1
 """Of zlib: higher ones save 8 % more of fifty rules and take twice the time."""
 
 _STORED: Final = msgspec.json.Decoder(_Stored)
+_TO_DECIDE: Final = msgspec.json.Decoder(_PartsToDecide)
+_TO_SHOW: Final = msgspec.json.Decoder(PartsToShow)
 _PARTS: Final = msgspec.json.Decoder(_Parts)
 _CHECKS: Final = TypeAdapter(tuple[ShownCheck, ...])
 _CIRCUMSTANCES: Final = TypeAdapter(Circumstances | None)
@@ -90,7 +111,7 @@ async def open_transaction(stores: Stores, tenant_id: TenantId, record: Record) 
         return OpenedTransaction(await open_history(stores, tenant_id, imported), imported.outcome, None)
     stored = _STORED.decode(record.body)
     about, subject_id = TransactionId(record.id), SubjectId(stored.transaction.subject_id)
-    parts = _PARTS.decode(await _open(stores, tenant_id, about, subject_id, stored.sealed_parts))
+    parts = _TO_DECIDE.decode(await _open(stores, tenant_id, about, subject_id, stored.sealed_parts))
     first = FirstDecision(
         decision=stored.decisions[0].decision,
         rules=parts.rules,
@@ -108,12 +129,33 @@ async def open_history(stores: Stores, tenant_id: TenantId, stored: StoredHistor
     return HistoricTransaction.from_bytes(opened)
 
 
+def parts_json(
+    request: TransactionRequest,
+    rules: tuple[WrittenRule, ...],
+    checks: Sequence[ShownCheck],
+    circumstances: Circumstances | None,
+) -> bytes:
+    """Return the parts as `seal_parts` takes them."""
+    parts = _Parts(msgspec.Raw(request.to_bytes()), rules)
+    if checks:
+        parts.checks = msgspec.Raw(_CHECKS.dump_json(tuple(checks), exclude_none=True))
+    if circumstances is not None:
+        parts.circumstances = msgspec.Raw(circumstances.to_bytes())
+    return msgspec.json.encode(parts)
+
+
 async def seal_parts(
-    stores: Stores, tenant_id: TenantId, about: TransactionId, subject_id: SubjectId, parts: SealedParts
+    stores: Stores, tenant_id: TenantId, about: TransactionId, subject_id: SubjectId, parts: bytes
 ) -> str:
     """Return the parts compressed and sealed under the subject's key; raises `Erased`."""
-    compressed = zlib.compress(parts.to_bytes(), LEVEL)
-    return await stores.vault.seal(tenant_id, subject_id, parts_label(about), compressed)
+    sealed_as = parts_label(about)
+    return await stores.vault.seal(tenant_id, subject_id, sealed_as, zlib.compress(parts, LEVEL))
+
+
+async def open_shown(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> PartsToShow:
+    """Return what is shown of a transaction's parts; raises as `open_parts` does."""
+    about, subject_id = stored.transaction.transaction_id, stored.transaction.subject_id
+    return _TO_SHOW.decode(await _open(stores, tenant_id, about, subject_id, stored.sealed_parts))
 
 
 async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:
@@ -130,9 +172,11 @@ async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransact
 async def _open(
     stores: Stores, tenant_id: TenantId, about: TransactionId, subject_id: SubjectId, sealed: str
 ) -> bytes:
-    """Return the parts as JSON; those that were sealed at first are not compressed."""
+    """Return the parts as JSON; the first that were sealed are not compressed and lack nulls."""
     opened = await stores.vault.open(tenant_id, subject_id, parts_label(about), sealed)
+    if opened.startswith(b"{"):
+        return msgspec.json.encode(_PARTS.decode(opened))
     try:
-        return opened if opened.startswith(b"{") else zlib.decompress(opened)
+        return zlib.decompress(opened)
     except zlib.error as error:
         raise Damaged(str(error)) from error

@@ -6,7 +6,6 @@ The same values give the same decision on every machine: nothing here reads a cl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from decimal import Decimal
 from typing import Final
 
 from schemas.enums import CheckKind, DecisionOutcome, Recommendation, RiskLevel
@@ -19,8 +18,6 @@ from schemas.transaction_decisions import (
     CheckOutcome,
     ScreenedTarget,
     ShownCheck,
-    ShownInput,
-    ShownRule,
     SuppressedRule,
     TransactionReason,
 )
@@ -80,7 +77,7 @@ class Decided:
     risk_score: int
     risk_level: RiskLevel
     rules: tuple[RuleResult, ...] = ()
-    """See `shown_rules`."""
+    """As they were evaluated; `shown_rules` makes what is shown of them."""
     suppressed: Mapping[str, str] = field(default_factory=dict)
     """The disposition that covers the hits of a rule, by the rule's id."""
     checks: tuple[ShownCheck, ...] = ()
@@ -292,37 +289,6 @@ def _claims_of_score(policy: CompiledPolicy, score: int) -> Iterator[_Claim]:
 
 def _counts(result: RuleResult) -> bool:
     return result.mode is RuleMode.ACTIVE and result.result is RuleOutcome.HIT
-
-
-def shown_rules(decided: Decided) -> tuple[ShownRule, ...]:
-    """Return the rules as they are stored and shown, with everything they read."""
-    return tuple(_shown(decided.rules, decided.suppressed))
-
-
-def _shown(results: Sequence[RuleResult], suppressed: Mapping[str, str]) -> Iterator[ShownRule]:
-    """Yield the rules as they are shown; what several rules read is made once."""
-    values: dict[int, ShownInput] = {}
-    inputs: dict[int, dict[str, ShownInput]] = {}
-    for result in results:
-        if id(result.inputs) not in inputs:
-            for one in result.inputs.values():
-                if id(one) not in values:
-                    values[id(one)] = ShownInput(value=_plain(one.value), exact=one.exact)
-            inputs[id(result.inputs)] = {name: values[id(one)] for name, one in result.inputs.items()}
-        yield ShownRule(
-            id=result.id,
-            mode=result.mode,
-            result=result.result,
-            decision=result.decision,
-            score=result.score or None,
-            inputs=inputs[id(result.inputs)],
-            missing=result.missing,
-            suppressed_by=suppressed.get(result.id) if result.result is RuleOutcome.HIT else None,
-        )
-
-
-def _plain(value: FieldValue) -> FieldValue:
-    return f"{value:f}" if isinstance(value, Decimal) else value
 
 
 def _simulated(scenario: Scenario, policy: CompiledPolicy | None, *, advisory: bool) -> Decided:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from streams.transactions.checks import Checks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.opening import open_parts, open_transaction
+from streams.transactions.opening import open_parts, open_shown, open_transaction
 from streams.transactions.published import PublishedPolicy
 from streams.transactions.records import parts_label, request_label, transaction_id
 from streams.transactions.row import decode
@@ -201,6 +202,11 @@ async def test_parts_are_sealed_compressed_and_those_sealed_before_that_are_stil
     opened = await open_transaction(stage.stores, ACME, record)
     assert opened == await open_transaction(stage.stores, ACME, replace(record, body=earlier.to_bytes()))
     assert opened.request == parts.request
+    shown = await open_shown(stage.stores, ACME, stored)
+    assert shown == await open_shown(stage.stores, ACME, earlier)
+    rules = json.loads(parts.to_bytes())["rules"]
+    assert json.loads(bytes(shown.rules)) == rules
+    assert [rule["result"] for rule in rules] == ["MISS", "MISS"]
 
 
 async def test_what_a_decision_reads_is_asked_of_the_store_at_once() -> None:

@@ -13,7 +13,8 @@ from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownChe
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass
 from streams.policies.compiling import CompiledPolicy, compile_policy
 from streams.policies.loading import load
-from streams.transactions.rules import GRAVITY, OPENS_CASE, Decided, SubjectState, decide, shown_rules
+from streams.transactions.rules import GRAVITY, OPENS_CASE, Decided, SubjectState, decide
+from streams.transactions.shown_rules import WrittenInput, shown_rules
 
 RULE_OUTCOMES: Final = (
     "ALLOW",
@@ -171,4 +172,4 @@ def test_a_feature_is_shown_with_its_exactness() -> None:
     features = {"spent": FeatureValue(Decimal("10.50"), exact=False)}
     decided = decide(compile_policy(load(text.encode()), 1, ""), amount("1"), features, (), SubjectState())
 
-    assert shown_rules(decided)[0].inputs["spent"].model_dump() == {"value": "10.50", "exact": False}
+    assert shown_rules(decided)[0].inputs["spent"] == WrittenInput("10.50", exact=False)
