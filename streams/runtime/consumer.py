@@ -42,6 +42,7 @@ class PatchedConsumer(UnwatchedConsumer):
     """Deliver a batch wholly before or wholly after a seek, and commit what was acknowledged."""
 
     _drainer: asyncio.Task[Any] | None = None
+    _last_taken: int = 0
 
     @override
     def __post_init__(self) -> None:
@@ -83,6 +84,10 @@ class PatchedConsumer(UnwatchedConsumer):
         """Wake the drain because records wait to be taken. For the consumer's thread."""
         if not self._records_wait.is_set():
             self.loop.call_soon_threadsafe(self._records_wait.set)
+
+    def last_taken(self) -> int:
+        """Return how many records were taken last. For the consumer's thread."""
+        return self._last_taken
 
     @override
     def resume_partitions(self, tps: Iterable[TP]) -> None:
@@ -210,6 +215,7 @@ class PatchedConsumer(UnwatchedConsumer):
             return
         generation = self.app.consumer_generation_id
         waiting = {TP(*tp): records for tp, records in (fetched or {}).items()}
+        self._last_taken = sum(map(len, waiting.values()))
         for tp, records in waiting.items():
             if self._is_wanted(tp, active):
                 waiting[tp] = records[self._fill(tp, records, generation) :]

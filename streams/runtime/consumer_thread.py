@@ -33,6 +33,10 @@ class Parent(Protocol):
         """Wake the drain because records wait to be taken."""
         ...
 
+    def last_taken(self) -> int:
+        """Return how many records were taken last."""
+        ...
+
 
 class _DaemonThread(WorkerThread):
     """A thread that does not keep the process alive: one that does not end is left behind."""
@@ -63,6 +67,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
             parent.is_left_alone,
             parent.patient_wait_ms,
             on_records=parent.note_records,
+            last_taken=parent.last_taken,
         )
 
     @override
