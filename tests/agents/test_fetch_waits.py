@@ -1,8 +1,10 @@
-"""How long fetches wait: long where a record ends the wait, short while a partition is left out."""
+"""When fetches are sent, and how long they wait: long where a record ends the wait."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from aiokafka.protocol.fetch import FetchRequest  # type: ignore[import-untyped]
 
 from app.broker.server import Broker
 from schemas.topics import Topic
-from streams.runtime.fetch_waits import FETCH_WAIT_MS, PATIENT_WAIT_MS, FetchWaits
+from streams.runtime import fetch_waits
+from streams.runtime.fetch_waits import FETCH_WAIT_MS, LEAST_PAUSE_S, PATIENT_WAIT_MS, FetchWaits
 
 BUSY, QUIET = TopicPartition(Topic.DECISIONS, 0), TopicPartition(Topic.DECISIONS, 1)
 
@@ -28,16 +31,20 @@ class Reader:
     steady: bool = True
     notified: int = 0
     waits_ms: list[int] = field(default_factory=list)
+    sent_at: list[float] = field(default_factory=list)
+    taken: int = 0
 
     def begin(self) -> None:
         """Choose the waits, and note those that are asked for."""
-        FetchWaits(self.consumer._fetcher, lambda: self.steady, on_records=self.notify)
+        fetcher = self.consumer._fetcher
+        FetchWaits(fetcher, lambda: self.steady, on_records=self.notify, last_taken=lambda: self.taken)
         client = self.consumer._client
         send = client.send
 
         async def noting(node: int, request: Any, **more: Any) -> Any:
             if isinstance(request, FetchRequest):
                 self.waits_ms.append(request._max_wait_ms)
+                self.sent_at.append(time.monotonic())
             return await send(node, request, **more)
 
         client.send = noting
@@ -85,6 +92,31 @@ async def test_a_fetch_waits_shortly_while_records_of_a_partition_wait_to_be_tak
     assert reader.notified
     assert await reader.consumer.getmany(BUSY, timeout_ms=10_000)
     await reader.until_next(PATIENT_WAIT_MS)
+
+
+async def test_fetches_rest_while_records_come_one_after_another(
+    reader: Reader, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_waits, "PAUSE_S", 0.1)
+    monkeypatch.setattr(fetch_waits, "MOST_PAUSE_S", 1.0)
+    reader.taken = 2
+    await reader.until_next(PATIENT_WAIT_MS)
+    for _ in range(4):
+        await produce(broker)
+        assert await reader.consumer.getmany(BUSY, timeout_ms=60_000)
+
+    pauses = [after - before for before, after in pairwise(reader.sent_at)]
+    assert len(pauses) >= 3
+    assert min(pauses) >= LEAST_PAUSE_S + 2 * 0.1
+
+
+async def test_no_fetch_rests_while_a_seek_may_come(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_waits, "LEAST_PAUSE_S", 600.0)
+    monkeypatch.setattr(fetch_waits, "MOST_PAUSE_S", 600.0)
+    await reader.until_next(PATIENT_WAIT_MS)
+    reader.steady = False
+
+    await reader.until_next(FETCH_WAIT_MS)
 
 
 async def test_what_follows_a_waiting_fetch_on_its_connection_does_not_wait_for_it(broker: Broker) -> None:
