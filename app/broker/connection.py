@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from typing_extensions import override
 
 from app.broker.apis.fetch import LongPoll
+from app.broker.apis.fetch_sessions import FetchSessions
 from app.broker.apis.refusals import READER_KEYS, REFUSALS
 from app.broker.apis.table import Table, UnsupportedApiVersions
 from app.broker.node import Api, Call, Node, Parked
@@ -102,6 +103,7 @@ class Connection(asyncio.Protocol):
         self._port = 0
         self._access: Access | None = EVERYTHING if listener.users is None else None
         self._sign_in: SignIn | None = None
+        self._sessions = FetchSessions()
         self._deadline: asyncio.TimerHandle | None = None
 
     @override
@@ -279,7 +281,8 @@ class Connection(asyncio.Protocol):
 
     def _call(self, head: Head, client_id: str) -> Call:
         node, access = self._listener.node, self._access or NOTHING
-        return Call(node, head.version, client_id, self._peer, self._host, self._port, access, self._sign_in)
+        at = self._peer, self._host, self._port
+        return Call(node, head.version, client_id, *at, access, self._sign_in, self._sessions)
 
     def _ask(self, api: Api, call: Call, request: object) -> object:
         """Call the handler, or refuse what is not the client's; a fault ends the connection and is raised."""

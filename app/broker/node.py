@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
+from app.broker.apis.fetch_sessions import FetchSessions
 from app.broker.coordinator import Coordinator
 from app.broker.errors import Refused
 from app.broker.flusher import Flusher, Wakeups
@@ -75,6 +76,9 @@ class Call(NamedTuple):
 
     sign_in: SignIn | None = None
     """The connection's sign-in; None where none is asked for."""
+
+    sessions: FetchSessions | None = None
+    """The connection's fetch session."""
 
     def group_error(self, group: str) -> ErrorCode:
         """Return GROUP_AUTHORIZATION_FAILED for a group that is not the client's."""

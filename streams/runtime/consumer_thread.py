@@ -10,6 +10,7 @@ from faust.types import TP
 from mode.threads import ServiceThread, WorkerThread
 from typing_extensions import override
 
+from streams.runtime.fetch_sessions import FetchSessions
 from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
 
 
@@ -60,9 +61,10 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
     @override
     async def on_start(self) -> None:
         await super().on_start()
-        parent = cast("Parent", self.consumer)
+        parent, fetcher = cast("Parent", self.consumer), self._ensure_consumer()._fetcher  # noqa: SLF001
+        FetchSessions(fetcher)
         FetchWaits(
-            self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
+            fetcher,
             parent.is_steady,
             parent.is_left_alone,
             parent.patient_wait_ms,

@@ -34,6 +34,7 @@ def fetch_request(
     min_bytes: int = 1,
     max_bytes: int = 1 << 20,
     session_id: int = 0,
+    session_epoch: int = -1,
 ) -> fetching.FetchRequest:
     """Fetch one partition."""
     wanted = fetching.FetchPartition(
@@ -46,6 +47,7 @@ def fetch_request(
         max_bytes=i32(max_bytes),
         isolation_level=i8(0),
         session_id=i32(session_id),
+        session_epoch=i32(session_epoch),
         topics=(fetching.FetchTopic(topic=TopicName(topic), partitions=(wanted,)),),
         forgotten_topics_data=(),
         rack_id="",

@@ -198,7 +198,7 @@ async def test_a_client_that_does_not_read_is_not_answered_without_end(broker: B
 
 async def test_an_unknown_fetch_session_is_answered_so(broker: Broker) -> None:
     async with await Talk.to(broker.port) as talk:
-        answer = await talk.ask(fetch_request("t", 0, session_id=5))
+        answer = await talk.ask(fetch_request("t", 0, session_id=5, session_epoch=1))
     assert answer.error_code.value == 70
 
 
