@@ -72,14 +72,14 @@ async def test_a_session_answers_what_is_new_and_goes_on_where_nothing_is_said(t
     await talk.ask(produce_request("t", sent, partition=5))
 
     own = first.session_id
-    told = await talk.ask(fetch({}, own, 1, wait_ms=60_000))
+    reported = await talk.ask(fetch({}, own, 1, wait_ms=60_000))
     again = await talk.ask(fetch({}, own, 2))
     taken = await talk.ask(fetch({5: 1}, own, 3))
     await talk.ask(produce_request("t", one(b"w"), partition=5))
     forgotten = await talk.ask(fetch({}, own, 4, forgotten=[5]))
     back = await talk.ask(fetch({5: 1}, own, 5))
 
-    assert answered(told) == answered(again) == {5: len(sent)}
+    assert answered(reported) == answered(again) == {5: len(sent)}
     assert answered(taken) == answered(forgotten) == {}
     assert answered(back) == {5: len(one(b"w"))}
 
