@@ -194,9 +194,13 @@ class Coordinator:
         while True:
             now = asyncio.get_running_loop().time()
             due = min((group.next_deadline for group in self._groups.values()), default=math.inf)
-            await asyncio.sleep(min(max(EXPIRY_INTERVAL_S, due - now), LOOK_INTERVAL_S))
+            planned = now + min(max(EXPIRY_INTERVAL_S, due - now), LOOK_INTERVAL_S)
+            await asyncio.sleep(planned - now)
             now = asyncio.get_running_loop().time()
+            late_s = now - planned
             for group in list(self._groups.values()):
+                if late_s > EXPIRY_INTERVAL_S:
+                    group.extend_sessions(late_s)
                 group.expire(now)
             self._drop([name for name, group in self._groups.items() if group.idle])
 

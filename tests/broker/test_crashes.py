@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tests.broker.builders import Talk, batch, one
 from tests.broker.conftest import create_topic
 from tests.broker.requests import fetch_request, produce_request
 from tests.broker.runner import BrokerProcess
+from tests.broker.test_groups import join_request
 
 
 async def everything(address: str, topic: str, partitions: int) -> list[int]:
@@ -243,6 +245,22 @@ async def test_a_group_that_cannot_be_looked_at_does_not_end_the_expiry_of_silen
         broker._groups.group("watched")
         while len(looks) < 2:  # noqa: ASYNC110 - the look has no event
             await asyncio.sleep(0.01)
+
+
+async def test_a_broker_that_did_not_run_for_a_while_removes_nobody_whose_heartbeats_it_could_not_read(
+    tmp_path: Path,
+) -> None:
+    async with Broker(BrokerSettings(tmp_path, group_initial_delay_s=0.0)) as broker, asyncio.timeout(60):
+        group = broker._groups.group("watched")
+        joined = await group.join(join_request(session_s=1), asyncio.get_running_loop().time())
+        await asyncio.sleep(0.01)  # the broker looks at its groups once a second
+        time.sleep(2)  # noqa: ASYNC251 - the process gets no processor
+        await asyncio.sleep(0.5)
+        after_stall = set(group.members)
+        while group.members:  # noqa: ASYNC110 - the look has no event
+            await asyncio.sleep(0.01)
+
+    assert after_stall == {joined.member_id}
 
 
 async def test_a_failed_fsync_at_an_interval_is_tried_again(

@@ -71,6 +71,7 @@ def _named(entity: Any, topic: str, group: str) -> Any:
         "groups_names": (group,), "key": group, "coordinator_keys": (group,), "member_id": "",
         "group_instance_id": None, "partition_index": 0, "partition": 0, "index": 0, "partitions": (0,),
         "partition_indexes": (0,), "key_type": 0, "transactional_id": None, "session_id": 0, "acks": -1,
+        "session_epoch": -1,
         "generation_id_or_member_epoch": -1, "generation_id": -1, "resource_type": 2, "resource_name": topic,
         "timestamp": -1, "fetch_offset": 0, "isolation_level": 0, "states_filter": (), "types_filter": (),
         "count": 5, "num_partitions": 1, "replication_factor": 1, "assignments": (), "committed_metadata": "",
@@ -129,6 +130,19 @@ async def test_a_reader_learns_nothing_of_another_topic(guarded: Guarded, key: i
                 answer = await talk.ask(filled(key, version, topic, OWN_GROUP))
                 assert codes(answer) == {ErrorCode.topic_authorization_failed}
                 assert "secret" not in repr(answer)
+
+
+async def test_a_reader_reads_no_other_topic_in_a_fetch_session(guarded: Guarded) -> None:
+    async with guarded.talk("billing") as talk:
+        begun = await talk.ask(fetch_request(FORBIDDEN, 0, session_epoch=0))
+        answers = [begun] + [
+            await talk.ask(fetch_request(FORBIDDEN, 0, session_id=begun.session_id, session_epoch=epoch))
+            for epoch in (1, 2)
+        ]
+
+    assert begun.session_id
+    assert [codes(answer) for answer in answers] == [{ErrorCode.topic_authorization_failed}] * 3
+    assert "secret" not in repr(answers)
 
 
 @pytest.mark.parametrize("key", ABOUT_GROUPS)
