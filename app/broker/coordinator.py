@@ -192,15 +192,14 @@ class Coordinator:
 
     async def _watch(self) -> None:
         while True:
-            now = asyncio.get_running_loop().time()
+            looked = asyncio.get_running_loop().time()
             due = min((group.next_deadline for group in self._groups.values()), default=math.inf)
-            planned = now + min(max(EXPIRY_INTERVAL_S, due - now), LOOK_INTERVAL_S)
-            await asyncio.sleep(planned - now)
+            interval_s = min(max(EXPIRY_INTERVAL_S, due - looked), LOOK_INTERVAL_S)
+            await asyncio.sleep(interval_s)
             now = asyncio.get_running_loop().time()
-            late_s = now - planned
             for group in list(self._groups.values()):
-                if late_s > EXPIRY_INTERVAL_S:
-                    group.extend_sessions(late_s)
+                if now - looked > interval_s + EXPIRY_INTERVAL_S:
+                    group.extend_sessions(now - looked)
                 group.expire(now)
             self._drop([name for name, group in self._groups.items() if group.idle])
 
