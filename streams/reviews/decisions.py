@@ -1,13 +1,14 @@
-"""The records of decisions: of one that a reviewer overturned, and of the one that stands instead."""
+"""The records of decisions: the one in force, and one that a reviewer overturned."""
 
 from dataclasses import replace
+from datetime import datetime
 
-from schemas.ids import DecisionId, TenantId
+from schemas.enums import ActorType
+from schemas.ids import DecisionId, TenantId, UserId
 from schemas.problems import NotFound
 from schemas.reviews import Decision, ReviewCase
 from schemas.verifications import StoredVerification
 from streams.ports.records import Record, RecordKind, Records
-from streams.reviews.rules import decision_of
 
 
 async def superseded(
@@ -38,3 +39,30 @@ async def _record(records: Records, tenant_id: TenantId, decision_id: DecisionId
 def _new(tenant_id: TenantId, decision: Decision) -> Record:
     about, body = decision.decision_id, decision.to_bytes()
     return Record(tenant_id, RecordKind.DECISION, about, body, decision.decided_at)
+
+
+def decision_of(
+    stored: StoredVerification,
+    decided_at: datetime,
+    reviewer: UserId | None,
+    superseded_by: DecisionId | None = None,
+) -> Decision:
+    """Return the record of the current decision of a verification."""
+    verification = stored.verification
+    return Decision(
+        decision_id=verification.decision_id,
+        verification_id=verification.verification_id,
+        subject_id=verification.subject_id,
+        status=verification.status,
+        decision=verification.decision,
+        review_status=verification.review_status,
+        risk_level=verification.risk_level,
+        reasons=verification.reasons,
+        recommendation=stored.recommendation,
+        review_case_id=verification.review_case_id,
+        decided_at=decided_at,
+        decided_by=ActorType.SYSTEM if reviewer is None else ActorType.REVIEWER,
+        reviewer_id=reviewer,
+        superseded_by=superseded_by,
+        livemode=stored.livemode,
+    )

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from schemas.enums import (
-    ActorType,
     CaseKind,
     CaseStatus,
     DecisionOutcome,
@@ -18,14 +17,7 @@ from schemas.ids import DecisionId, ReviewCaseId, TenantId, UserId, Verification
 from schemas.people import Reviewer
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from schemas.reviews import (
-    CaseNote,
-    CaseOutcome,
-    Conclusion,
-    Decision,
-    ReviewCase,
-    StoredCase,
-)
+from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
 from schemas.tenant_settings import FourEyes
 from schemas.verifications import StoredVerification, Verification
 from streams.verification.rules import to_reasons
@@ -290,33 +282,6 @@ def _new_decision(
         "decision_id": DecisionId(superseding),
         "reasons": to_reasons(codes),
     }
-
-
-def decision_of(
-    stored: StoredVerification,
-    decided_at: datetime,
-    reviewer: UserId | None,
-    superseded_by: DecisionId | None = None,
-) -> Decision:
-    """Return the record of the current decision of a verification."""
-    verification = stored.verification
-    return Decision(
-        decision_id=verification.decision_id,
-        verification_id=verification.verification_id,
-        subject_id=verification.subject_id,
-        status=verification.status,
-        decision=verification.decision,
-        review_status=verification.review_status,
-        risk_level=verification.risk_level,
-        reasons=verification.reasons,
-        recommendation=stored.recommendation,
-        review_case_id=verification.review_case_id,
-        decided_at=decided_at,
-        decided_by=ActorType.SYSTEM if reviewer is None else ActorType.REVIEWER,
-        reviewer_id=reviewer,
-        superseded_by=superseded_by,
-        livemode=stored.livemode,
-    )
 
 
 def appeal_id(tenant_id: TenantId, verification_id: VerificationId, decision_id: DecisionId) -> ReviewCaseId:

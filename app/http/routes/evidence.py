@@ -20,8 +20,8 @@ from schemas.reviews import Decision
 from schemas.verifications import StoredVerification
 from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind
+from streams.reviews.decisions import decision_of
 from streams.reviews.handler import find_decision, viewed_index
-from streams.reviews.rules import decision_of
 
 PATH: Final = "/v1/verifications/{verification_id}/evidence/{evidence_id}"
 DECISION_PATH: Final = "/v1/decisions/{decision_id}"
