@@ -23,6 +23,7 @@ from schemas.sessions import AddFrame, CaptureSource, DrawChallenge, StoredSessi
 from streams.aggregate import key_reused
 from streams.sessions import rules
 from streams.sessions.image_rules import FrameVerdict
+from streams.sessions.notices import require_consent
 
 STEPS: Final = 3
 MOST_DRAWINGS: Final = 5
@@ -99,7 +100,7 @@ def require_movements(stored: StoredSession) -> None:
         Refused: SESSION_FINISHED, CONSENT_REQUIRED, VALIDATION_FAILED.
     """
     rules.require_open(stored)
-    rules.require_consent(stored)
+    require_consent(stored)
     if not are_asked_for(stored):
         raise Refused.because(ProblemCode.VALIDATION_FAILED, "The flow asks for no movements.")
 

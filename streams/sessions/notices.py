@@ -1,9 +1,10 @@
-"""The consent notice shown before images are taken, in its two versions (G66)."""
+"""The consent notice shown before images are taken, in its two versions, and the consent to it (G66)."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from schemas.sessions import Consent
+from schemas.problems import ProblemCode, Refused
+from schemas.sessions import Consent, StoredSession
 from schemas.tenant_settings import DuplicateFaces, PolicyChoice
 
 LOCALE: Final = "en"
@@ -54,3 +55,14 @@ def shown_notice(consent: Consent | None, choice: PolicyChoice) -> Notice:
 def agreed_to_search(consent: Consent | None) -> bool:
     """Return whether the person agreed to a notice that mentions the face search."""
     return consent is not None and consent.accepted and consent.notice_version == NOTICE_OF_SEARCH.version
+
+
+def require_consent(stored: StoredSession) -> None:
+    """Raise unless consent was given.
+
+    Raises:
+        Refused: CONSENT_REQUIRED.
+    """
+    if stored.consent is None or not stored.consent.accepted:
+        message = "The notice was not accepted; see POST /v1/capture/consent."
+        raise Refused.because(ProblemCode.CONSENT_REQUIRED, message)

@@ -23,7 +23,7 @@ from schemas.sessions import (
     VerificationSession,
 )
 from schemas.verifications import AcceptedDocument, StoredVerification, SubmitVerification
-from streams.sessions.notices import agreed_to_search
+from streams.sessions.notices import agreed_to_search, require_consent
 
 LIFETIME: Final = timedelta(hours=24)
 PREVIEW_LIFETIME: Final = timedelta(minutes=30)
@@ -277,17 +277,6 @@ def require_open(stored: StoredSession) -> None:
     """
     if attempts_left(stored) == 0:
         raise finished()
-
-
-def require_consent(stored: StoredSession) -> None:
-    """Raise unless consent was given.
-
-    Raises:
-        Refused: CONSENT_REQUIRED.
-    """
-    if stored.consent is None or not stored.consent.accepted:
-        message = "The notice was not accepted; see POST /v1/capture/consent."
-        raise Refused.because(ProblemCode.CONSENT_REQUIRED, message)
 
 
 def finished() -> Refused:
