@@ -8,7 +8,6 @@ from schemas.tenant_settings import PolicyChoice
 from schemas.verifications import SubmitVerification
 from streams.ports.records import Records
 from streams.tenants.settings import read_settings
-from streams.verification import session_attempts
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import found, usual
@@ -27,7 +26,7 @@ async def policy_for(
         settings = await read_settings(records, command.tenant_id)
         base = base.model_copy(update={"faces_kept_days": settings.retention.biometric_days})
         if command.required_checks:
-            return session_attempts.policy_of(base, command, settings.verification_policy)
+            return policy_of(base, command, settings.verification_policy)
         return with_choice(base, settings.verification_policy)
     except ValidationError:
         log.error("policy.not_loaded", tenant_id=command.tenant_id)  # noqa: TRY400 - it may quote a value
@@ -52,3 +51,13 @@ def without_policy(base: VerificationPolicy) -> Evaluation:
     return Evaluation(
         results=tuple(found(kind, reasons, detail=said) for kind in base.required_checks), findings=None
     )
+
+
+def policy_of(
+    policy: VerificationPolicy, command: SubmitVerification, choice: PolicyChoice
+) -> VerificationPolicy:
+    """Return the policy of the run: a session's checks come from its revision, the rest from the tenant."""
+    if not command.required_checks:
+        return policy
+    tenants = {"minimum_age": choice.minimum_age, "duplicate_faces": choice.duplicate_faces}
+    return policy.model_copy(update={"required_checks": command.required_checks, **tenants})

@@ -14,7 +14,6 @@ from schemas.problems import ProblemCode, Refusal, Refused
 from schemas.reason_catalogue import CATALOGUE
 from schemas.reasons import VERDICT_OF, ReasonCategory, ReasonCode
 from schemas.sessions import RecordOutcome
-from schemas.tenant_settings import PolicyChoice
 from schemas.verifications import CheckResult, SubmitVerification
 from streams.audit.actors import NOBODY
 from streams.verification.change import DOCUMENT_TYPE_OF
@@ -46,16 +45,6 @@ class TakeAgain(Refused):
         detail = "The images must be taken again."
         super().__init__(Refusal(code=ProblemCode.IMAGE_NOT_EVALUABLE, detail=detail))
         self.reasons = reasons
-
-
-def policy_of(
-    policy: VerificationPolicy, command: SubmitVerification, choice: PolicyChoice
-) -> VerificationPolicy:
-    """Return the policy of the run: a session's checks come from its revision, the rest from the tenant."""
-    if not command.required_checks:
-        return policy
-    tenants = {"minimum_age": choice.minimum_age, "duplicate_faces": choice.duplicate_faces}
-    return policy.model_copy(update={"required_checks": command.required_checks, **tenants})
 
 
 def to_take_again(command: SubmitVerification, results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:
