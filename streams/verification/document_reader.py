@@ -14,23 +14,16 @@ from typing import Any, Final
 
 from schemas.enums import ExtractionStatus, ReaderClass
 from streams.verification.confirmed_zone import read_confirmed_zone
-from streams.verification.image_text import PictureText, machine_lines
+from streams.verification.image_text import PictureText, legible_lines, machine_lines
 from streams.verification.observations import Agreement, DocumentFindings
 from streams.verification.print_agreement import find_agreeing
 from streams.verification.readers import nin_slip, printed_fields, td3_strips, visual_zone
-from streams.verification.readers.layout import (
-    TURNS,
-    facing,
-    height,
-    is_lengthwise,
-    length,
-    turn_back,
-)
+from streams.verification.readers.layout import TURNS, facing, height, is_lengthwise, length, turn_back
 from streams.verification.readers.nin_slip import SlipReading
 from streams.verification.readers.places import Places, merged, printed_places, zone_places
 from streams.verification.readers.td3_mrz import Td3Reading, read_td3
 from streams.verification.readers.td3_witness import could_be_settled, settle
-from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
+from streams.vision_ports import Detail, Picture, Quad, TextPage, TextReader, Turn
 
 STRIP_SCORE_MIN: Final = 0.95
 """Recogniser's score from which a strip nobody found text in counts: cut too high or low it is misread."""
@@ -38,10 +31,6 @@ PROBES: Final = 5
 """Lines read in both directions to find the orientation of a page without a zone."""
 PROBE_ASPECT_MAX: Final = 10.0
 """Longer lines add nothing about the direction and take longer to read."""
-LEGIBLE_SCORE: Final = 0.6
-"""Recogniser's score from which a line counts as text; patterns and faces give less."""
-LEGIBLE_LETTERS: Final = 3
-"""Letters or digits a line must have to count as text."""
 
 
 class DocumentClass(StrEnum):
@@ -135,7 +124,7 @@ async def read_document(
     page = await desk.read_page()
     if (slip := nin_slip.read_slip(page)) is not None:
         return await desk.finish_slip(page, slip)
-    legible = _legible(page)
+    legible = legible_lines(page)
     document_class = DocumentClass.UNKNOWN if legible else DocumentClass.NOTHING
     status = ExtractionStatus.UNSUPPORTED if legible else ExtractionStatus.FAILED
     return desk.reading(document_class, status, page)
@@ -284,7 +273,7 @@ class _PictureReading:
         self, document_class: DocumentClass, status: ExtractionStatus, page: TextPage
     ) -> DocumentReading:
         """Return a reading with the fields common to all classes."""
-        scores = [line.score for line in _legible(page)]
+        scores = [line.score for line in legible_lines(page)]
         return DocumentReading(
             document_class=document_class,
             turn=page.turn,
@@ -334,12 +323,3 @@ def _rank(zone: Td3Reading) -> tuple[int, bool, bool]:
         bool(zone.lines[0]),
         zone.status is ExtractionStatus.EXTRACTED,
     )
-
-
-def _legible(page: TextPage) -> list[TextLine]:
-    """Return the lines that are certainly text."""
-    return [
-        line
-        for line in page.lines
-        if line.score >= LEGIBLE_SCORE and sum(map(str.isalnum, line.text)) >= LEGIBLE_LETTERS
-    ]

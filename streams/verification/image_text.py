@@ -1,4 +1,4 @@
-"""The text of one picture, with cached results of detection and recognition."""
+"""The text of one picture, with cached results of detection and recognition, and which lines matter."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,6 +12,12 @@ MACHINE_ASPECT_MIN: Final = 10.0
 """A line of 44 characters is some 25 times as long as high; perspective and loose boxes take half."""
 MACHINE_SHARE_MIN: Final = 0.6
 """A line of the zone is the longest or not much shorter."""
+
+LEGIBLE_SCORE: Final = 0.6
+"""Recogniser's score from which a line counts as text; patterns and faces give less."""
+
+LEGIBLE_LETTERS: Final = 3
+"""Letters or digits a line must have to count as text."""
 
 
 class PictureText:
@@ -52,3 +58,12 @@ def machine_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
     turned = sorted((facing(quad, turn) for quad in quads), key=length, reverse=True)
     long = [quad for quad in turned if length(quad) > MACHINE_ASPECT_MIN * height(quad)][:MACHINE_LINES_MAX]
     return [quad for quad in long if length(quad) > MACHINE_SHARE_MIN * length(long[0])]
+
+
+def legible_lines(page: TextPage) -> list[TextLine]:
+    """Return the lines that are certainly text."""
+    return [
+        line
+        for line in page.lines
+        if line.score >= LEGIBLE_SCORE and sum(map(str.isalnum, line.text)) >= LEGIBLE_LETTERS
+    ]
