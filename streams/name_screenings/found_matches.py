@@ -5,24 +5,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
-from schemas.enums import (
-    ActorType,
-    CaseKind,
-    CaseStatus,
-    CheckKind,
-    Recommendation,
-    ReviewStatus,
-    RiskLevel,
-)
+from schemas.enums import ActorType, CaseKind, CaseStatus, CheckKind, Recommendation, ReviewStatus, RiskLevel
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import EventId, ReviewCaseId, SubjectId, TenantId, derive_id
 from schemas.name_screenings import NameScreening
 from schemas.reasons import ReasonCode
-from schemas.reviews import ReviewCase, StoredCase
+from schemas.reviews import ReviewCase
 from schemas.screenings import CheckAnswer, CheckResultKind
 from streams.audit.rows import write_row
-from streams.ports.records import Record, RecordKind
-from streams.verification import review_case
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import risk_level, risk_terms, to_reasons
 
@@ -80,18 +70,6 @@ def open_case(
         livemode=screening.livemode,
         created_at=now,
         updated_at=now,
-    )
-
-
-def case_record(tenant_id: TenantId, case: ReviewCase) -> Record:
-    """Return the record of the new case."""
-    return Record(
-        tenant_id,
-        RecordKind.REVIEW_CASE,
-        case.review_case_id,
-        StoredCase(case=case).to_bytes(),
-        case.created_at,
-        indexes=review_case.indexes(case),
     )
 
 

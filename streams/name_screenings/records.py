@@ -1,10 +1,13 @@
-"""How name screenings are sealed, listed and shown."""
+"""How name screenings, and cases about new matches, are sealed, listed and shown."""
 
 from schemas.ids import ScreeningId, TenantId
 from schemas.name_screenings import NameScreening, ScreeningParts, StoredNameScreening
+from schemas.reviews import ReviewCase, StoredCase
 from streams.ports.errors import Erased
 from streams.ports.evidence import Vault
+from streams.ports.records import Record, RecordKind
 from streams.privacy.sealing import unseal
+from streams.verification import review_case
 from streams.verification.records import Index, by_mode, by_subject, mode
 
 
@@ -46,3 +49,15 @@ async def shown(vault: Vault, tenant_id: TenantId, body: bytes) -> NameScreening
     except Erased:
         return screening
     return screening.model_copy(update={"results": parts.results})
+
+
+def case_record(tenant_id: TenantId, case: ReviewCase) -> Record:
+    """Return the record of the new case."""
+    return Record(
+        tenant_id,
+        RecordKind.REVIEW_CASE,
+        case.review_case_id,
+        StoredCase(case=case).to_bytes(),
+        case.created_at,
+        indexes=review_case.indexes(case),
+    )
