@@ -14,7 +14,7 @@ from streams.aggregate import key_reused
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.backtests.records import backtest_records, changed, ended_watch, load_backtest, watch_of
-from streams.policies.handler import KnownLists, any_list
+from streams.policies.in_use import KnownLists, any_list
 from streams.policies.loading import digest, load
 from streams.policies.storage import load_draft, load_revision
 from streams.ports.errors import Conflict

@@ -31,7 +31,7 @@ from streams.aggregate import Pause, not_found, retry_conflicts, with_request
 from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.policies.in_use import counting
+from streams.policies.in_use import KnownLists, any_list, counting
 from streams.policies.loading import FIRST_REVISION, digest, first_text, load
 from streams.policies.published import PolicyUnavailable, PublishedPolicies
 from streams.policies.storage import (
@@ -48,14 +48,7 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 
-KnownLists = Callable[[TenantId], Awaitable[frozenset[str] | None]]
-"""Return the lists that a tenant's policy may name; None: any."""
 ReadSettings = Callable[[TenantId], Awaitable[TenantSettings]]
-
-
-async def any_list(_: TenantId) -> frozenset[str] | None:
-    """Let a policy name any list; one that is not loaded is an ERROR of the rule (G114)."""
-    return None
 
 
 @dataclass(frozen=True, slots=True)

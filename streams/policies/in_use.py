@@ -1,6 +1,6 @@
 """What a tenant's policies use: the kinds of keys they count by, and the lists they name (G111-G116)."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from schemas.ids import PLATFORM, TenantId
@@ -9,6 +9,9 @@ from schemas.policies import Feature, FeatureKey
 from schemas.policy_records import CountedKeys
 from streams.lists.storage import ListStorage
 from streams.policies.published import PolicyUnavailable, PublishedPolicies
+
+KnownLists = Callable[[TenantId], Awaitable[frozenset[str] | None]]
+"""Return the lists that a tenant's policy may name; None: any."""
 
 
 def features_by_key(features: Iterable[Feature]) -> dict[FeatureKey, tuple[Feature, ...]]:
@@ -56,3 +59,8 @@ class ListsInUse:
             return (await self.policies.current(tenant_id)).lists
         except PolicyUnavailable:
             return frozenset()
+
+
+async def any_list(_: TenantId) -> frozenset[str] | None:
+    """Let a policy name any list; one that is not loaded is an ERROR of the rule (G114)."""
+    return None

@@ -17,7 +17,8 @@ from schemas.name_screenings import NameScreening
 from schemas.people import Role
 from schemas.reasons import ReasonCode
 from schemas.tenant_settings import FourEyes
-from streams.name_screenings.found_matches import case_record, open_case
+from streams.name_screenings.found_matches import open_case
+from streams.name_screenings.records import case_record
 from streams.ports.records import Change, Record, RecordKind
 from tests.builders import ACME
 from tests.http.session_steps import open_page, publish_flow

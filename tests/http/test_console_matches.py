@@ -17,7 +17,8 @@ from schemas.reasons import ReasonCode
 from schemas.screenings import ErrorCause, EvidenceEffect, EvidenceFeature, ScreeningTarget
 from schemas.tenant_settings import FourEyes
 from schemas.verifications import StoredVerification
-from streams.name_screenings.found_matches import case_record, open_case
+from streams.name_screenings.found_matches import open_case
+from streams.name_screenings.records import case_record
 from streams.ports.records import Change, RecordKind
 from streams.ports.screening import ScreeningOptions
 from streams.reviews.events import verification_record

@@ -26,7 +26,7 @@ from schemas.transactions import Moment
 from schemas.verifications import SubjectName
 from streams.backtests.records import load_backtest
 from streams.backtests.requests import NewBacktest, RequestBacktests, shown_backtest
-from streams.policies.handler import KnownLists
+from streams.policies.in_use import KnownLists
 from streams.policies.storage import load_policy
 from streams.ports.records import Record, RecordKind
 from streams.verification.records import by_mode
