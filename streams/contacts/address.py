@@ -8,7 +8,7 @@ from anyascii import anyascii
 
 from schemas.countries import NAME_OF
 from schemas.reasons import ReasonCode
-from streams.contacts.findings import ContactDetail
+from streams.contacts.details import ContactDetail
 
 _FEWEST_PARTS: Final = 2
 """A street and a place, beside the country."""

@@ -9,7 +9,7 @@ from schemas.dispositions import DispositionWatch, StoredDisposition
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import OneTimeToken, ReviewerSession
 from schemas.transaction_decisions import HoldWatch
-from streams.contacts.findings import SHARED_WINDOW
+from streams.contacts.details import SHARED_WINDOW
 from streams.lists.storage import ListStorage
 from streams.ports.records import BY_AGE, Position, Record, RecordKind
 from streams.ports.stores import Stores

@@ -12,9 +12,14 @@ from schemas.tenant_lists import DISPOSABLE_DOMAINS
 from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
 from schemas.transactions import Party, TransactionRequest
 from streams.contacts.address import examine_address
-from streams.contacts.email import examine_email
-from streams.contacts.findings import SHARED_BY, SHARED_WINDOW, ContactDetail, shared
-from streams.contacts.phone import examine_phone
+from streams.contacts.details import (
+    SHARED_BY,
+    SHARED_WINDOW,
+    ContactDetail,
+    examine_email,
+    examine_phone,
+    shared,
+)
 from streams.ports.records import BY_AGE, Position, Record, RecordKind, Records
 from streams.transactions.checks import CheckContext
 from streams.transactions.keyed_hashes import KeyedHashes

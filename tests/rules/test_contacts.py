@@ -8,9 +8,15 @@ from phonenumbers import PhoneNumberType
 
 from schemas.reasons import ReasonCode
 from streams.contacts.address import examine_address
-from streams.contacts.email import DISPOSABLE_DOMAINS, ROLES, examine_email
-from streams.contacts.findings import SHARED_BY, ContactDetail, shared
-from streams.contacts.phone import examine_phone
+from streams.contacts.details import (
+    DISPOSABLE_DOMAINS,
+    ROLES,
+    SHARED_BY,
+    ContactDetail,
+    examine_email,
+    examine_phone,
+    shared,
+)
 
 REGIONS = sorted(phonenumbers.SUPPORTED_REGIONS)
 
