@@ -20,9 +20,8 @@ from typing_extensions import override
 
 from app.adapters.files.data_dir import BLOBS_FOLDER, BROKER_FOLDER, CHECKPOINTS_FOLDER, USERS_FOLDER
 from app.broker.settings import Fsync
+from app.configuration.front import parse_rate_limits, require_usable
 from app.configuration.placeholders import fault_of_token
-from app.configuration.public_url import require_usable
-from app.configuration.rate_limits import parse_rate_limits
 from app.vision.faces.thresholds import FAIL_AT, FAIL_MOST, PASS_AT, PASS_MOST
 from streams.runtime.kafka_client_config import SaslMechanism
 from streams.webhooks.urls import USUAL_PORTS

@@ -14,8 +14,7 @@ from app.composition.front_ports import open_front_ports
 from app.composition.lists import ProcessLists
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, now
-from app.configuration.public_url import is_secure
-from app.configuration.rate_limits import parse_rate_limits
+from app.configuration.front import is_secure, parse_rate_limits
 from app.http.listen import Leaving, listening_url
 from app.http.ports import FrontSettings
 from app.http.rate_limit_sharing import LimitSharing

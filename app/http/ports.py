@@ -10,7 +10,7 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from app.http.cursors import CursorKeyVersions
 from app.intake.capture import CaptureIntake, CaptureTokens
 from app.intake.dispositions import DispositionIntake

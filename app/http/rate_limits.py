@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 
 WINDOW_S: Final = 60
 """G62 counts per minute."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from app.configuration.public_url import is_secure
+from app.configuration.front import is_secure
 from app.http.endpoints import Call
 from app.http.headers import require_own_origin
 from app.http.ports import FrontPorts

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from app.http.rate_limits import NONE_OF_ITS_OWN
 from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable

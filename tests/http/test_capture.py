@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from schemas.enums import EvidenceKind
 from schemas.ids import SessionId
 from tests.builders import ACME, GLOBEX

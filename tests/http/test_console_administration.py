@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from markupsafe import escape
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from schemas.people import Factor, Role
 from tests.builders import NOW
 from tests.http.console import enter, open_page

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
 from tests.http.support import PATH, TEST, Front, Response, SignedIn, build_body, open_front

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pyotp
 import pytest
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from tests.http.reviewers import (
     CONFIRM,
     CURRENT,

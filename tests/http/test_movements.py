@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from schemas.enums import EvidenceKind
 from tests.http.session_steps import Page, open_page, publish_flow
 from tests.http.support import Front, Response, SignedIn, draw_image, now, open_front

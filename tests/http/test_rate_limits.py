@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.configuration.rate_limits import RateLimits, parse_rate_limits
+from app.configuration.front import RateLimits, parse_rate_limits
 from app.http.rate_limits import WINDOW_S, RateLimiter, Standing
 from tests.http.support import FOREIGN, PATH, Front, open_front
 

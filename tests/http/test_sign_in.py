@@ -10,8 +10,7 @@ from datetime import timedelta
 import pytest
 
 from app.adapters.security.passwords import Argon2Passwords
-from app.configuration.public_url import is_secure
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits, is_secure
 from schemas.ids import PLATFORM
 from schemas.people import Role
 from schemas.problems import StoreUnavailable

@@ -7,7 +7,7 @@ import pytest
 
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from app.http.rate_limits import RateLimiter
 from app.http.tenant_limits import FRESH_S, TenantLimits
 from schemas.ids import TenantId

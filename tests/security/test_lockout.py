@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyotp
 import pytest
 
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from app.http.rate_limits import WINDOW_S
 from app.http.rejections import Rejections
 from streams.ports.records import RecordKind

@@ -12,7 +12,7 @@ import pytest
 
 from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.configuration.rate_limits import RateLimits
+from app.configuration.front import RateLimits
 from app.http import rate_limit_sharing
 from app.http.rate_limit_sharing import LimitSharing
 from app.http.rate_limits import MAX_DEBT, WINDOW_S, RateLimiter
