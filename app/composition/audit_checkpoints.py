@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
-from app.adapters.security.checkpoint_signing import checkpoint_key
+from app.adapters.security.message_authentication import checkpoint_key
 from app.composition.stores import Deployment, now
 from app.observability.backlog import Backlog, measuring
 from app.settings import Settings, checkpoints_dir_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import computed_field
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
-from app.adapters.security.checkpoint_signing import checkpoint_key
+from app.adapters.security.message_authentication import checkpoint_key
 from app.composition.stores import Deployment, every_tenant, now, open_existing
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart

@@ -47,7 +47,7 @@ RULES: Final = (
     Rule("/cassandra/", "commit"),
     Rule("/app/adapters/security/at_rest.py", "seal"),
     Rule("/app/adapters/security/crypto.py", "seal"),
-    Rule("/app/adapters/security/keyed_hash.py", "seal"),
+    Rule("/app/adapters/security/message_authentication.py", "seal"),
     Rule("/app/adapters/security/keyring.py", "seal"),
     Rule("/app/http/routes/flows/bodies.py", "intake"),
     Rule("/app/http/", "front"),

@@ -17,7 +17,7 @@ from app.adapters.files.data_dir import DATABASE_FILE
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import RootKey
-from app.adapters.security.keyed_hash import HmacSha256
+from app.adapters.security.message_authentication import HmacSha256
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.ids import TenantId, derive_id
 from schemas.people import Reviewer

@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.files.data_dir import CHECKPOINTS_FOLDER, DATABASE_FILE
-from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import RootKey
+from app.adapters.security.message_authentication import checkpoint_key
 from app.composition.stores import open_deployment
 from app.doctor.audit_chains import NONE_FOUND, AuditReport, read_heads, verify_audit
 from app.process.startup import CannotStart

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from typing_extensions import override
 
 from app.adapters.security.crypto import Purpose, bind
-from app.adapters.security.keyed_hash import HmacSha256
+from app.adapters.security.message_authentication import HmacSha256
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
