@@ -18,12 +18,11 @@ from schemas.ids import DispositionId, SubjectId, TenantId
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from schemas.topics import Topic
 from streams.aggregate import key_reused
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.dispositions.records import request_label
 from streams.ports.evidence import Vault
 from streams.ports.records import Record, RecordKind, Records
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal, seal_subject_id
+from streams.privacy.sealing import refusing_erased, seal, seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 
 

@@ -28,8 +28,7 @@ from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.ports.evidence import Vault
 from streams.ports.records import BY_AGE, Change, Record, RecordKind, Records
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal_subject_id
+from streams.privacy.sealing import refusing_erased, seal_subject_id
 from streams.transactions.importing import history_label
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import import_id

@@ -12,12 +12,11 @@ from schemas.name_screenings import NameScreeningRequest, NamesScreened, ScreenN
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.topics import Topic
 from streams.aggregate import key_reused
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.name_screenings.records import request_label
 from streams.ports.evidence import Vault
 from streams.ports.records import Record, RecordKind, Records
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal, seal_subject_id
+from streams.privacy.sealing import refusing_erased, seal, seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 
 

@@ -1,13 +1,22 @@
-"""Build audit rows, and the change of an act that only writes its row."""
+"""Build audit rows and their actors, and the change of an act that only writes its row."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.enums import ActorType
 from schemas.events import DecisionEvent
-from schemas.ids import AuditEventId, TenantId
+from schemas.ids import AuditEventId, SubjectId, TenantId
+from schemas.people import SentActor
+from streams.ports.errors import Damaged, Erased
+from streams.ports.evidence import Vault
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
+
+_LABEL = "address"
+
+NOBODY: Final = SentActor(actor_type=ActorType.SYSTEM, request_id="")
+"""The system as actor, for deadlines and the service's own acts."""
 
 
 def write_row(
@@ -64,3 +73,28 @@ def act(
         indexes=(*indexes, BY_AGE),
     )
     return Change(tenant_id, (marker,), (row,), tuple(events))
+
+
+async def seal_actor(vault: Vault, tenant_id: TenantId, actor: Actor) -> SentActor:
+    """Return the actor for a command, its address sealed under the actor's own key."""
+    sealed = None
+    if actor.ip is not None and actor.actor_id is not None:
+        sealed = await vault.seal(tenant_id, SubjectId(actor.actor_id), _LABEL, actor.ip.encode())
+    return SentActor(
+        actor_type=actor.actor_type,
+        actor_id=actor.actor_id,
+        request_id=actor.request_id or "",
+        sealed_ip=sealed,
+    )
+
+
+async def open_actor(vault: Vault, tenant_id: TenantId, sent: SentActor) -> Actor:
+    """Return the actor for an audit row; an address that cannot be opened is left out."""
+    ip = None
+    if sent.sealed_ip is not None and sent.actor_id is not None:
+        try:
+            opened = await vault.open(tenant_id, SubjectId(sent.actor_id), _LABEL, sent.sealed_ip)
+            ip = opened.decode()
+        except (Damaged, Erased):
+            ip = None
+    return Actor(actor_type=sent.actor_type, actor_id=sent.actor_id, request_id=sent.request_id, ip=ip)

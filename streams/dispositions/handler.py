@@ -20,8 +20,8 @@ from schemas.ids import PLATFORM, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.tenant_settings import FourEyes, TenantSettings
 from streams.aggregate import key_reused
-from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
+from streams.audit.rows import open_actor
 from streams.dispositions.records import Hashes, audit_row, disposition_records, request_label, words_label
 from streams.lists.storage import ListStorage
 from streams.policies.printing import rule_sha256
@@ -30,8 +30,7 @@ from streams.ports.errors import Erased
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import ListedEntries
 from streams.ports.stores import Stores
-from streams.privacy.errors import subject_erased
-from streams.privacy.sealing import open_subject_id, seal, unseal
+from streams.privacy.sealing import open_subject_id, seal, subject_erased, unseal
 
 
 class CreateDispositions:

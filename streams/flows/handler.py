@@ -36,8 +36,7 @@ from streams.aggregate import (
     retry_conflicts,
     with_request,
 )
-from streams.audit.actors import open_actor
-from streams.audit.rows import write_row
+from streams.audit.rows import open_actor, write_row
 from streams.flows import rules
 from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind

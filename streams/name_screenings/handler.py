@@ -20,9 +20,8 @@ from schemas.name_screenings import (
 )
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.aggregate import key_reused
-from streams.audit.actors import open_actor
 from streams.audit.commit import CommitAndPublish
-from streams.audit.rows import write_row
+from streams.audit.rows import open_actor, write_row
 from streams.name_screenings.records import indexes, parts_label, request_label
 from streams.name_screenings.screening import Screened, screen_all, without_matches
 from streams.ports.errors import Damaged, Erased
@@ -30,8 +29,7 @@ from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import Screening, Suppression, Suppressions
 from streams.ports.stores import Stores
-from streams.privacy.errors import subject_erased
-from streams.privacy.sealing import open_subject_id, seal, unseal
+from streams.privacy.sealing import open_subject_id, seal, subject_erased, unseal
 
 log = structlog.get_logger(__name__)
 

@@ -28,9 +28,8 @@ from schemas.policy_records import (
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.tenant_settings import TenantSettings
 from streams.aggregate import Pause, not_found, retry_conflicts, with_request
-from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
-from streams.audit.rows import write_row
+from streams.audit.rows import open_actor, write_row
 from streams.policies.in_use import KnownLists, any_list, counting
 from streams.policies.loading import FIRST_REVISION, digest, first_text, load
 from streams.policies.published import PolicyUnavailable, PublishedPolicies

@@ -25,8 +25,8 @@ from schemas.transaction_decisions import ForgetSubject, StoredTransaction
 from schemas.transaction_history import StoredHistory
 from schemas.verifications import StoredVerification
 from streams.aggregate import Pause, retry_conflicts
-from streams.audit.actors import NOBODY
 from streams.audit.commit import Commit
+from streams.audit.rows import NOBODY
 from streams.ports.records import Change, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.retention import rules

@@ -1,6 +1,6 @@
-"""Change a member's role or suspension, withdraw invitations, remove members (G87)."""
+"""Change a member's role, suspension or preferences, withdraw invitations, remove members (G87, P21)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -8,7 +8,7 @@ from typing import Any, Final
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import TenantId, UserId
 from schemas.members import Member
-from schemas.people import FactorResetRequest, Reviewer, ReviewerCaller, Role
+from schemas.people import FactorResetRequest, Preferences, Reviewer, ReviewerCaller, Role
 from schemas.problems import ProblemCode, Refused, VeristreamError
 from streams.audit.rows import write_row
 from streams.reviewers.addresses import email_record, read_email
@@ -237,3 +237,31 @@ def _require_open_invitation(caller: ReviewerCaller, reviewer: Reviewer) -> None
 
 def _denied(message: str) -> Refused:
     return Refused.because(ProblemCode.PERMISSION_DENIED, message)
+
+
+async def change_preferences(
+    people: People, caller: ReviewerCaller, changes: Mapping[str, Any], actor: Actor
+) -> Preferences:
+    """Change what is named of the caller's preferences; what stays as it was writes nothing.
+
+    Raises:
+        NotFound: The caller is no member any more.
+    """
+    row_id = people.new_id("aud")
+
+    async def changed(member: Reviewer) -> Amended:
+        chosen = member.preferences.model_copy(update=dict(changes))
+        if chosen == member.preferences:
+            return Amended(member)
+        row = write_row(
+            row_id,
+            AuditAction.REVIEWER_PREFERENCES_CHANGED,
+            actor,
+            member.reviewer_id,
+            people.clock(),
+            detail="A reviewer changed their preferences.",
+            changes=dict(changes),
+        )
+        return Amended(member.model_copy(update={"preferences": chosen}), (row,))
+
+    return (await amend(people, caller.tenant_id, caller.reviewer_id, changed)).preferences

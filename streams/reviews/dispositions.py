@@ -14,8 +14,7 @@ from streams.dispositions.records import Hashes, audit_row, disposition_records,
 from streams.ports.records import Record, RecordKind
 from streams.ports.screening import ListedEntries
 from streams.ports.stores import Stores
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal
+from streams.privacy.sealing import refusing_erased, seal
 from streams.transactions.opening import open_parts
 
 

@@ -6,8 +6,7 @@ from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import PLATFORM, EventId, TenantId, derive_id
 from schemas.sessions import SessionCommandBase, SessionWatch, StoredSession
-from streams.audit.actors import NOBODY
-from streams.audit.rows import write_row
+from streams.audit.rows import NOBODY, write_row
 from streams.ports.records import Record, RecordKind, due_index
 from streams.sessions import rules
 from streams.verification.records import next_session_record, session_record

@@ -40,7 +40,7 @@ from streams.aggregate import (
     retry_conflicts,
     with_request,
 )
-from streams.audit.actors import open_actor
+from streams.audit.rows import open_actor
 from streams.ports.errors import Conflict
 from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind

@@ -7,7 +7,7 @@ from typing_extensions import override
 from schemas.problems import NotFound
 from schemas.sessions import ExpireSession, RecordOutcome, SessionWatch, StoredSession, stored_of
 from schemas.topics import Topic
-from streams.audit.actors import NOBODY
+from streams.audit.rows import NOBODY
 from streams.ports.records import Record, RecordKind
 from streams.runtime.due_sweep import DueSweep
 from streams.runtime.producer import Outgoing

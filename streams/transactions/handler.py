@@ -34,8 +34,7 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
-from streams.privacy.errors import subject_erased
-from streams.privacy.sealing import open_subject_id
+from streams.privacy.sealing import open_subject_id, subject_erased
 from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks, RuleSuppressions, rules_suppressed_for

@@ -26,8 +26,7 @@ from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
 from streams.ports.screening import Screening, Suppressions
 from streams.ports.stores import Stores, WorkingState
-from streams.privacy.errors import no_longer_stored
-from streams.privacy.sealing import open_subject_id
+from streams.privacy.sealing import no_longer_stored, open_subject_id
 from streams.verification import change as verification_change
 from streams.verification import events as verification_events
 from streams.verification import evidence as made_evidence

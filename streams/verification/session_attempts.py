@@ -15,7 +15,7 @@ from schemas.reason_catalogue import CATALOGUE
 from schemas.reasons import VERDICT_OF, ReasonCategory, ReasonCode
 from schemas.sessions import RecordOutcome
 from schemas.verifications import CheckResult, SubmitVerification
-from streams.audit.actors import NOBODY
+from streams.audit.rows import NOBODY
 from streams.verification.change import DOCUMENT_TYPE_OF
 from streams.verification.checks import SELFIE_POINTER
 from streams.verification.observations import Evaluation

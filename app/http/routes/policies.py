@@ -30,7 +30,7 @@ from schemas.policy_records import (
 )
 from schemas.problems import ProblemCode, Refused
 from schemas.topics import Topic
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.policies.in_use import KnownLists
 from streams.policies.loading import digest, load
 from streams.policies.storage import (

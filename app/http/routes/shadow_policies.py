@@ -19,7 +19,7 @@ from schemas.base import Frozen
 from schemas.policy_records import Policy, PolicyChanged, ShadowPolicy, policy_key
 from schemas.problems import ProblemCode
 from schemas.topics import Topic
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.backtests.shadow_report import report_shadow
 from streams.policies.storage import load_policy, shown
 

@@ -20,7 +20,7 @@ from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
 from app.intake.capture import StoredCapture, arrived
 from app.intake.images import ReceivedImage, unpack_one
-from app.web.texts import CODES, language_of
+from app.web.site import CODES, language_of
 from schemas.access import Tenant
 from schemas.base import Frozen
 from schemas.captures import CaptureLink, CaptureView, TenantShown
@@ -43,7 +43,7 @@ from schemas.sessions import (
 from schemas.tenant_settings import PolicyChoice
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.ports.records import RecordKind
 from streams.sessions import rules
 from streams.sessions.notices import LOCALE as NOTICE_LOCALE

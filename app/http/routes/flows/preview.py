@@ -14,7 +14,7 @@ from schemas.flows import StoredFlow
 from schemas.ids import FlowId, KeyId, SessionId, SubjectId
 from schemas.problems import ProblemCode
 from schemas.sessions import OpenedSession, OpenSession, SessionOpening
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.catalog.handler import Catalogue
 from streams.flows import rules
 from streams.ports.records import RecordKind

@@ -35,7 +35,7 @@ from schemas.ids import FlowId
 from schemas.people import Permission, SentActor
 from schemas.problems import ProblemCode
 from schemas.topics import Topic
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.flows.handler import revision_id, revisions_index
 from streams.flows.rules import draft_of, index_of
 from streams.ports.records import Position, Record, RecordKind

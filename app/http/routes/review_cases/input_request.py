@@ -12,7 +12,7 @@ from schemas.reviews import ReviewCase
 from schemas.sessions import OpenSession, SessionChanged, SessionOpening, row_of
 from schemas.topics import Topic
 from schemas.verifications import StoredVerification
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.ports.records import RecordKind
 from streams.privacy.sealing import seal_subject_id
 from streams.sessions.queries import opening_label

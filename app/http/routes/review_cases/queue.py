@@ -26,7 +26,7 @@ from schemas.people import Permission
 from schemas.problems import ProblemCode, Refused
 from schemas.reviews import CaseChanged, ClaimCase, ReviewCase
 from schemas.topics import Topic
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.ports.records import Position, Record, RecordKind
 from streams.reviewers.members import load_member
 from streams.reviews.queue import WAITING, QueuedRecord, QueueSummary, Taker, queued_of, summary_of

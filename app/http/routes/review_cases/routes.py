@@ -33,11 +33,7 @@ from app.http.routes.review_cases.input_request import AskAgain
 from app.http.routes.review_cases.queue import ANSWER_S, PATH, QueueRoutes, queue_endpoints
 from schemas.audit import AuditAction
 from schemas.base import Frozen
-from schemas.ids import (
-    ReviewCaseId,
-    VerificationId,
-    encode_id,
-)
+from schemas.ids import ReviewCaseId, VerificationId, encode_id
 from schemas.people import Permission
 from schemas.problems import ProblemCode, Refused
 from schemas.reviews import (
@@ -57,7 +53,7 @@ from schemas.reviews import (
 )
 from schemas.topics import Topic
 from schemas.verifications import StoredVerification
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.ports.records import Record, RecordKind
 from streams.reviews.rules import appeal_id
 

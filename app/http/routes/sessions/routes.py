@@ -33,12 +33,11 @@ from schemas.sessions import (
     stored_of,
 )
 from schemas.topics import Topic
-from streams.audit.actors import seal_actor
+from streams.audit.rows import seal_actor
 from streams.flows.rules import is_return_url
 from streams.ports.errors import Erased
 from streams.ports.records import Record, RecordKind
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal_subject_id
+from streams.privacy.sealing import refusing_erased, seal_subject_id
 from streams.sessions.queries import opening_label
 from streams.verification.sandbox import scenario_for
 
