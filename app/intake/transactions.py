@@ -15,8 +15,7 @@ from schemas.transactions import TransactionRequest, TransactionType
 from streams.aggregate import key_reused
 from streams.ports.evidence import Vault
 from streams.ports.records import Record, RecordKind, Records
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal_subject_id
+from streams.privacy.sealing import refusing_erased, seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import request_label, transaction_id
 from streams.transactions.sandbox import scenario_for

@@ -12,30 +12,18 @@ from typing import Final, Protocol, TypeVar
 
 from app.intake.admission import Admission
 from app.intake.body import SubmitBody
-from app.intake.images import (
-    ImageGate,
-    ReceivedImage,
-    encoded_length,
-    make_storable,
-    unpack,
-)
+from app.intake.images import ImageGate, ReceivedImage, encoded_length, make_storable, unpack
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import EvidenceKind
 from schemas.ids import TenantId, VerificationId, derive_id
-from schemas.problems import (
-    DecisionPending,
-    NotFound,
-    Overloaded,
-    StoreUnavailable,
-)
+from schemas.problems import DecisionPending, NotFound, Overloaded, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
 from streams.aggregate import key_reused
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports.records import Record, RecordKind, Records
-from streams.privacy.errors import refusing_erased
-from streams.privacy.sealing import seal_subject_id
+from streams.privacy.sealing import refusing_erased, seal_subject_id
 from streams.runtime.producer import NeverSent
 from streams.verification.records import RETENTION_OF, evidence_id, mode, submission_label
 from streams.verification.sandbox import scenario_for

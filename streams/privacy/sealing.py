@@ -1,15 +1,17 @@
-"""Seal whole models under a subject's key or the tenant's, and the subject ids of command topics.
+"""Seal whole models under a subject's key or the tenant's, and refuse what names an erased subject (G65).
 
 A tenant may name its customers by e-mail address, and topics are copied and backed up apart from the
 store. Decision events carry the id in the clear, for they are the tenant's.
 """
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from schemas.base import Frozen
 from schemas.ids import SubjectId, TenantId
-from schemas.problems import ProblemCode, Refused
+from schemas.problems import ProblemCode, Refused, VeristreamError
 from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import Vault
 
@@ -76,3 +78,30 @@ async def open_subject_id(vault: Vault, tenant_id: TenantId, sent: SubjectId) ->
     except (Damaged, Erased):
         raise Refused.because(ProblemCode.STORE_FAILED, "The request can no longer be read.") from None
     return SubjectId(opened.decode())
+
+
+def subject_erased() -> Refused:
+    """Return the refusal of a request that names an erased subject; it created nothing."""
+    message = "The subject was erased; nothing can be kept under this id any more. Use another id."
+    return Refused.at("/subject_id", ProblemCode.VALIDATION_FAILED, message)
+
+
+def no_longer_stored(error: VeristreamError) -> Refused:
+    """Return the refusal of a command whose images were erased or removed."""
+    if isinstance(error, Erased):
+        return subject_erased()
+    message = "The images are no longer kept; send them again."
+    return Refused.because(ProblemCode.STORE_FAILED, message)
+
+
+@contextmanager
+def refusing_erased() -> Iterator[None]:
+    """Convert `Erased` into a refusal at /subject_id.
+
+    Raises:
+        Refused: VALIDATION_FAILED at /subject_id.
+    """
+    try:
+        yield
+    except Erased:
+        raise subject_erased() from None

@@ -17,7 +17,7 @@ from schemas.verifications import StoredVerification
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Change, Position, Record, RecordKind
 from streams.ports.stores import Stores
-from streams.privacy.errors import subject_erased
+from streams.privacy.sealing import subject_erased
 from streams.sessions import rules
 from streams.verification.records import by_subject_and_status
 from streams.verification.sandbox import PREFIX

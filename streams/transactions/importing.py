@@ -16,8 +16,7 @@ from schemas.transactions import OutcomeClass
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Change, RecordKind
 from streams.ports.stores import Stores
-from streams.privacy.errors import subject_erased
-from streams.privacy.sealing import open_subject_id
+from streams.privacy.sealing import open_subject_id, subject_erased
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed_hashes import KeyedHashes, keys_of
 from streams.transactions.published import PublishedPolicies

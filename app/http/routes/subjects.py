@@ -20,7 +20,7 @@ from schemas.people import Permission
 from schemas.problems import NotFound, ProblemCode
 from schemas.transaction_decisions import SubjectStanding
 from schemas.verifications import SUBJECT_PATTERN
-from streams.privacy.errors import refusing_erased
+from streams.privacy.sealing import refusing_erased
 from streams.transactions.reinstating import Reinstate, Reinstatement
 
 SUBJECT: Final = "/v1/control/subjects/{subject_id}"
