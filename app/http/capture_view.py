@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from app.intake.images import MAX_IMAGE_BYTES
-from app.web.texts import CODES, languages
+from app.web.site import CODES, languages
 from schemas.captures import (
     CaptureLimits,
     CaptureResult,

@@ -1,18 +1,24 @@
-"""Draw pages from their templates, with the addresses of their static files and the texts of a language."""
+"""Draw pages from their templates, with the addresses of their static files, in the languages there are."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final, Literal
 from unicodedata import bidirectional
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from app.web.assets import AssetLibrary, load_assets
-from app.web.texts import console_language, languages
+from schemas.base import Frozen
 
 _TURNING: Final = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 """Characters that change the direction of what follows them, to be left out."""
+
+CODES: Final = ("en", "fr", "pt", "ha", "yo", "ig", "sw", "ar", "es", "de")
+"""The languages of the pages, the one of last resort first."""
 
 
 def set_apart(value: object) -> object:
@@ -73,3 +79,35 @@ def site() -> Site:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return Site(load_assets(texts), templates)
+
+
+class Language(Frozen):
+    """A language and its texts."""
+
+    name: str
+    """In itself."""
+    dir: Literal["ltr", "rtl"]
+    state: str
+    """Who wrote the texts, and whether a speaker has reviewed them."""
+    texts: Mapping[str, str]
+
+
+@cache
+def languages() -> Mapping[str, Language]:
+    """Return every language by its code."""
+    folder = files("app.web") / "texts"
+    return MappingProxyType(
+        {code: Language.from_bytes((folder / f"{code}.json").read_bytes()) for code in CODES}
+    )
+
+
+@cache
+def console_language() -> Language:
+    """Return the texts of the console, which is in English."""
+    return Language.from_bytes((files("app.web") / "texts" / "console.json").read_bytes())
+
+
+def language_of(wanted: str | None) -> str | None:
+    """Return the code of the language that serves a BCP 47 tag; None when none does."""
+    code = (wanted or "").partition("-")[0].lower()
+    return code if code in CODES else None

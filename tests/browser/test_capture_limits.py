@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Error, Route, expect
 
-from app.web.texts import CODES, languages
+from app.web.site import CODES, languages
 from streams.sessions.notices import LOCALE as NOTICE_LOCALE
 from tests.browser.conftest import Open, Show
 from tests.browser.test_capture_journeys import document

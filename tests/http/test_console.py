@@ -14,8 +14,7 @@ from app.http.console import places
 from app.http.routes import console as console_pages
 from app.http.routes.console.administration import PLATFORM_PAGE
 from app.http.server import endpoints_of
-from app.web.site import site
-from app.web.texts import console_language
+from app.web.site import console_language, site
 from schemas.people import PERMISSIONS_OF, Permission, Role
 from streams.sign_in.session_cookies import COOKIE
 from tests.http.console import BROWSER, HTML, UnscriptedButtons, enter, open_page, open_unknown

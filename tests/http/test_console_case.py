@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.web.site import site
-from app.web.texts import console_language
+from app.web.site import console_language, site
 from schemas.enums import CaseKind, CaseStatus, CheckKind, FieldKey, RiskLevel, ShownVerdict
 from schemas.people import Role
 from tests.builders import GLOBEX

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from app.web.texts import console_language
+from app.web.site import console_language
 from schemas.enums import DecisionOutcome
 from schemas.people import Role
 from schemas.transaction_decisions import CheckOutcome, DecisionBy

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from app.http.case_matches import found_by_transaction, may_be_judged
-from app.web.texts import console_language
+from app.web.site import console_language
 from schemas.base import rfc3339
 from schemas.enums import CheckKind, EvidenceKind
 from schemas.ids import EvidenceId, SubjectId, derive_id

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.web.texts import console_language
+from app.web.site import console_language
 from schemas.ids import SubjectId
 from schemas.movements import Movement, MovementsOutcome
 from schemas.people import Role

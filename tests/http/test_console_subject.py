@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.web.texts import console_language
+from app.web.site import console_language
 from schemas.dispositions import DispositionStatus
 from schemas.people import Role
 from schemas.privacy import ErasureStatus

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.web.assets import Asset
-from app.web.site import site
-from app.web.texts import CODES, languages
+from app.web.site import CODES, languages, site
 from tests.http.session_steps import open_page, publish_flow
 from tests.http.support import Front
 

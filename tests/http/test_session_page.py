@@ -1,6 +1,6 @@
 """What comes back of what the tenant gave to a session, and in which language its capture routes answer."""
 
-from app.web.texts import CODES, languages
+from app.web.site import CODES, languages
 from schemas.ids import SubjectId
 from schemas.sessions import StoredSession
 from streams.ports.records import RecordKind

@@ -13,8 +13,7 @@ from app.http.endpoints import Call, Endpoint
 from app.http.headers import language
 from app.http.pages import CAMERA_HEADERS, HTML, compressible, page_endpoint
 from app.web.assets import PREFIX
-from app.web.site import site
-from app.web.texts import CODES
+from app.web.site import CODES, site
 
 VERIFY: Final = "/verify"
 ASSET: Final = PREFIX + "{name}"
