@@ -19,8 +19,8 @@ from schemas.ids import UserId
 from schemas.people import Preferences, Reviewer, Role, Theme
 from schemas.problems import ProblemCode
 from streams.ports.records import Position, RecordKind
+from streams.reviewers.member_changes import change_preferences
 from streams.reviewers.members import MEMBERS_INDEX, load_member
-from streams.reviewers.preferences import change_preferences
 
 PEOPLE: Final = "/v1/control/people"
 PREFERENCES: Final = "/v1/control/preferences"
