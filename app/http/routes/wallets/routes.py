@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Final
 
 from aiohttp import web
+from pydantic import Field
 
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
@@ -21,14 +22,8 @@ from app.http.idempotent_create import (
 )
 from app.http.listing import LIVEMODE, Page, Paging, modes, page_of, text
 from app.http.ports import FrontPorts
-from app.http.problems import problem_of, refusal_of
+from app.http.problems import Problem, problem_of, refusal_of
 from app.http.responses import json_answer, json_list
-from app.http.routes.wallets.bodies import (
-    FailedAssessment,
-    WalletAssessmentList,
-    WalletBatch,
-    WalletBatchRequest,
-)
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import Scope
@@ -41,6 +36,35 @@ from streams.ports.errors import Erased
 from streams.ports.records import RecordKind
 from streams.verification.records import by_mode, by_subject
 from streams.wallets.handler import Assessed, AssessWallet
+
+MAX_BATCH: Final = 100
+
+
+class WalletAssessmentList(Frozen):
+    """A page of assessments, newest first."""
+
+    assessments: tuple[WalletAssessment, ...]
+    next_cursor: str | None
+    """Null at the end."""
+
+
+class WalletBatchRequest(Frozen):
+    """Several requests, assessed one by one."""
+
+    assessments: Annotated[tuple[WalletAssessmentRequest, ...], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class FailedAssessment(Frozen):
+    """What stands in the place of an assessment that could not be made."""
+
+    error: Problem
+
+
+class WalletBatch(Frozen):
+    """The answers, in the order of the requests."""
+
+    assessments: tuple[WalletAssessment | FailedAssessment, ...]
+
 
 PATH: Final = "/v1/wallet-assessments"
 PAGING: Final = Paging(usual=25, most=100)
