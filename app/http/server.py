@@ -28,7 +28,7 @@ from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.console.administration import platform_page_endpoints
 from app.http.routes.console.endpoints import console_endpoints
-from app.http.routes.control import sign_in_endpoints
+from app.http.routes.control_sessions import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
 from app.http.routes.document_numbers import NumberRoutes, number_endpoints
