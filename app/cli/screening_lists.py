@@ -128,7 +128,7 @@ def look_up_name(
 
       veristream lists test "Zoltan Qaraveli"
     """
-    from app.lists.looking_up import look_up
+    from app.lists.serving import look_up
 
     found = look_up(_snapshots(data_dir), name, kind)
     if as_json:

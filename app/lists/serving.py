@@ -1,4 +1,4 @@
-"""Keep the lists of this process current: build a new snapshot beside the old one and swap."""
+"""Keep the lists of this process current: build a new snapshot beside the old one and swap; look names up."""
 
 import asyncio
 import time
@@ -15,8 +15,9 @@ import structlog
 from app.adapters.files.list_snapshots import ListSnapshots, Snapshot, SnapshotDamaged
 from app.lists.sharing import copy_missing
 from schemas.enums import CheckKind
-from schemas.lists import SANDBOX, NameEntry
+from schemas.lists import SANDBOX, EntityKind, NameEntry
 from schemas.problems import StoreUnavailable
+from schemas.screenings import Match, ScreeningTarget
 from streams.lists.listed_names import (
     EntriesInvalid,
     IndexNames,
@@ -27,6 +28,8 @@ from streams.lists.listed_names import (
 )
 from streams.lists.loaded import LoadedList, LoadedLists
 from streams.lists.storage import ListStorage
+from streams.names.index import NameIndex
+from streams.names.matching import Thresholds, find_matches
 from streams.runtime.background import BackgroundTask
 from streams.runtime.supervisor import Figure
 
@@ -240,3 +243,13 @@ class ListsProbe:
             for one in published(lists)
         }
         return {"lists": {name: built.get(name) for name in sorted(built.keys() | lists.missing.keys())}}
+
+
+def look_up(snapshots: ListSnapshots, name: str, kind: EntityKind) -> list[Match]:
+    """Return the matches of all lists, best first. Blocking: it reads every list."""
+    target = ScreeningTarget(kind=kind, name=name)
+    found = find_matches(target, NameIndex(sandbox_entries()), SANDBOX, Thresholds())
+    for snapshot in snapshots.current().values():
+        index = NameIndex(snapshots.entries(snapshot))
+        found += find_matches(target, index, snapshot.name, Thresholds())
+    return [one.match for one in sorted(found, key=lambda one: one.rank)]
