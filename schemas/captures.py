@@ -4,16 +4,9 @@ from enum import StrEnum
 from typing import Literal
 
 from schemas.base import Frozen, Timestamp
-from schemas.enums import (
-    CheckKind,
-    FlowType,
-    SessionStatus,
-)
+from schemas.enums import CheckKind, FlowType, SessionStatus
 from schemas.flows import FlowDocument
-from schemas.ids import (
-    ChallengeId,
-    SessionId,
-)
+from schemas.ids import ChallengeId, SessionId
 from schemas.movements import FrameHint, Movement
 from schemas.verifications import Reason
 

@@ -16,14 +16,7 @@ from schemas.enums import (
     RiskLevel,
     VerificationStatus,
 )
-from schemas.ids import (
-    DecisionId,
-    ReviewCaseId,
-    SubjectId,
-    TenantId,
-    UserId,
-    VerificationId,
-)
+from schemas.ids import DecisionId, ReviewCaseId, SubjectId, TenantId, UserId, VerificationId
 from schemas.lists import Word
 from schemas.name_screenings import ListName
 from schemas.people import SentActor

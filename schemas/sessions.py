@@ -7,14 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
-from schemas.enums import (
-    DecisionOutcome,
-    EvidenceKind,
-    FlowType,
-    ReviewStatus,
-    RiskLevel,
-    SessionStatus,
-)
+from schemas.enums import DecisionOutcome, EvidenceKind, FlowType, ReviewStatus, RiskLevel, SessionStatus
 from schemas.flows import FlowConfiguration
 from schemas.ids import (
     ChallengeId,

@@ -7,13 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
-from schemas.enums import (
-    CheckKind,
-    DecisionOutcome,
-    Recommendation,
-    ReviewStatus,
-    RiskLevel,
-)
+from schemas.enums import CheckKind, DecisionOutcome, Recommendation, ReviewStatus, RiskLevel
 from schemas.ids import DecisionId, KeyId, ReviewCaseId, SubjectId, TenantId, TransactionId
 from schemas.money import Money
 from schemas.policies import FeatureKey, RuleMode, RuleOutcome

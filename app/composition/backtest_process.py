@@ -13,12 +13,7 @@ from typing_extensions import override
 
 from schemas.backtests import BacktestProgress, BacktestResult, StoredBacktest
 from streams.backtests.replaying import Tell
-from streams.backtests.runner import (
-    BacktestFailed,
-    BacktestInterrupted,
-    BacktestProcess,
-    BacktestRunner,
-)
+from streams.backtests.runner import BacktestFailed, BacktestInterrupted, BacktestProcess, BacktestRunner
 from streams.runtime.supervisor import Figure
 
 MODULE: Final = "app.composition.backtest_child"

@@ -14,15 +14,7 @@ from app.adapters.security.root_key_store import RootKeyStore
 from app.composition.stores import Deployment, now, open_existing, open_root_keys
 from app.process.output import err
 from app.process.startup import CannotStart
-from app.root_keys.rotation import (
-    RootKeys,
-    begin,
-    count_use,
-    finish,
-    read_root_keys,
-    remove_retired,
-    rewrap,
-)
+from app.root_keys.rotation import RootKeys, begin, count_use, finish, read_root_keys, remove_retired, rewrap
 from app.settings import PREFIX, Settings
 from schemas.audit import AuditAction
 from schemas.base import rfc3339

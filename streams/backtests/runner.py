@@ -13,13 +13,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from schemas.backtests import (
-    BacktestProgress,
-    BacktestResult,
-    BacktestStatus,
-    BacktestWatch,
-    StoredBacktest,
-)
+from schemas.backtests import BacktestProgress, BacktestResult, BacktestStatus, BacktestWatch, StoredBacktest
 from schemas.base import to_milliseconds
 from schemas.ids import PLATFORM, BacktestId, TenantId
 from schemas.problems import NotFound, StoreUnavailable, VeristreamError

@@ -19,14 +19,7 @@ from schemas.problems import StoreUnavailable
 from schemas.tenant_lists import StoredList, StoredLists
 from streams.lists.building import BuildList, BuiltList
 from streams.lists.listed_names import EntriesInvalid, IndexNames, NamesUnavailable, index_locally
-from streams.lists.loaded import (
-    ListState,
-    ListStates,
-    LoadedList,
-    LoadedValues,
-    LoadedWallets,
-    MissingList,
-)
+from streams.lists.loaded import ListState, ListStates, LoadedList, LoadedValues, LoadedWallets, MissingList
 from streams.lists.storage import EntriesDamaged, ListStorage
 
 log = structlog.get_logger(__name__)

@@ -10,14 +10,7 @@ from schemas.base import to_milliseconds
 from schemas.enums import CheckKind
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import PLATFORM, AuditEventId, EventId, TenantId, derive_id
-from schemas.lists import (
-    ENTRY_MODEL,
-    PUBLISHED_LIST_CHECKS,
-    SANDBOX,
-    ListEntry,
-    ListKind,
-    entry_key,
-)
+from schemas.lists import ENTRY_MODEL, PUBLISHED_LIST_CHECKS, SANDBOX, ListEntry, ListKind, entry_key
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_lists import (
     DISPOSABLE_DOMAINS,

@@ -10,10 +10,7 @@ from typing import Protocol
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
-from schemas.ids import (
-    AuditEventId,
-    TenantId,
-)
+from schemas.ids import AuditEventId, TenantId
 from streams.ports.errors import KeyUnavailable
 from streams.ports.records import Position
 

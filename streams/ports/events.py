@@ -10,11 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from schemas.events import DecisionEvent
-from schemas.ids import (
-    AuditEventId,
-    EventId,
-    TenantId,
-)
+from schemas.ids import AuditEventId, EventId, TenantId
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,7 @@ from typing import Final, Protocol
 from schemas.audit import AuditEvent
 from schemas.base import rfc3339
 from schemas.events import DecisionEvent
-from schemas.ids import (
-    EventId,
-    TenantId,
-)
+from schemas.ids import EventId, TenantId
 
 
 class RecordKind(StrEnum):

@@ -23,13 +23,7 @@ from streams.sign_in.factor_check import (
 )
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, show, with_rotated
-from streams.sign_in.totp import (
-    SEED_BYTES,
-    accepted_step,
-    draw_recovery_codes,
-    otpauth_uri,
-    secret_of,
-)
+from streams.sign_in.totp import SEED_BYTES, accepted_step, draw_recovery_codes, otpauth_uri, secret_of
 
 FRESH: Final = timedelta(minutes=10)
 """How long a given password and a verified factor allow changes of the factor (S25)."""

@@ -16,12 +16,7 @@ from schemas.enums import (
     SessionStatus,
     VerificationStatus,
 )
-from schemas.ids import (
-    EvidenceId,
-    SessionId,
-    TenantId,
-    derive_id,
-)
+from schemas.ids import EvidenceId, SessionId, TenantId, derive_id
 from schemas.problems import Refusal
 from schemas.reasons import ReasonCode
 from schemas.reviews import ReviewCase, StoredCase

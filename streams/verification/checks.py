@@ -35,22 +35,8 @@ from streams.verification.observations import (
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 from streams.verification.reuse import is_page, worth_reading
 from streams.verification.rules import Match, broken, found, is_number, liveness_findings, match, usual
-from streams.verification.verdicts import (
-    judge_authenticity,
-    judge_consistency,
-    judge_extraction,
-    judge_faces,
-)
-from streams.vision_ports import (
-    Box,
-    Embedding,
-    Face,
-    LivenessEngine,
-    Picture,
-    Sharpness,
-    Turn,
-    deadline,
-)
+from streams.verification.verdicts import judge_authenticity, judge_consistency, judge_extraction, judge_faces
+from streams.vision_ports import Box, Embedding, Face, LivenessEngine, Picture, Sharpness, Turn, deadline
 
 DOCUMENT_POINTER: Final = "/document/image_base64"
 SELFIE_POINTER: Final = "/selfie_image_base64"

@@ -8,13 +8,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from schemas.enums import ExtractionStatus, FieldKey, ReaderClass
-from schemas.explanations import (
-    ExplainedCheck,
-    ExplainedField,
-    ExplainedQuad,
-    Explanation,
-    FieldState,
-)
+from schemas.explanations import ExplainedCheck, ExplainedField, ExplainedQuad, Explanation, FieldState
 from schemas.verifications import CheckResult, DeclaredDocument, PersonalFields, StoredVerification
 from streams.verification.declared_values import FIELDS_POINTER, LAST4_POINTER, READ_AS, disagreements
 from streams.verification.observations import Agreement, DocumentFindings, Source

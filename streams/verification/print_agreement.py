@@ -12,13 +12,7 @@ from streams.verification.image_text import PictureText, machine_lines
 from streams.verification.readers import printed_fields
 from streams.verification.readers.anchors import label_of
 from streams.verification.readers.layout import Placed, facing, length, levelled, shortened
-from streams.verification.readers.print_candidates import (
-    WIDTHS,
-    Candidate,
-    candidates,
-    pairs_of,
-    width_of,
-)
+from streams.verification.readers.print_candidates import WIDTHS, Candidate, candidates, pairs_of, width_of
 from streams.verification.readers.td3_lines import LENGTH
 from streams.verification.readers.td3_mrz import Td3Reading
 from streams.verification.readers.visual_zone import LABELS

@@ -4,13 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from app.adapters.security.crypto import Keys, RootKey, RootKeyRefused, load_root_key
-from app.adapters.security.derived_keys import (
-    KeySet,
-    chain_keys_of,
-    check_of,
-    cursor_keys_of,
-    resolve,
-)
+from app.adapters.security.derived_keys import KeySet, chain_keys_of, check_of, cursor_keys_of, resolve
 from schemas.problems import StoreUnavailable
 from streams.ports.audit import ChainKeys
 

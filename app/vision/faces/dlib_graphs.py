@@ -6,15 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from app.vision.faces.dlib_format import (
-    AddShortcut,
-    Convolution,
-    FullyConnected,
-    Layer,
-    Pool,
-    Relu,
-    Scale,
-)
+from app.vision.faces.dlib_format import AddShortcut, Convolution, FullyConnected, Layer, Pool, Relu, Scale
 from app.vision.models import CHANNELS, ModelUnusable
 from app.vision.onnx_wire import Graph, tensor
 

@@ -6,10 +6,7 @@ from typing import Final
 
 from schemas.policies import PolicyFault
 from schemas.policy_documents import AllOf, AnyOf, Condition, FeatureMultiple, Leaf, Literal, Not, Operator
-from schemas.policy_fields import (
-    FieldSpec,
-    FieldType,
-)
+from schemas.policy_fields import FieldSpec, FieldType
 from streams.policies.reading.names import Names
 from streams.policies.reading.nodes import MappingNode, Node
 from streams.policies.reading.problems import show

@@ -4,14 +4,7 @@ from collections.abc import Mapping
 
 from schemas.enums import CheckKind
 from schemas.policies import PolicyFault
-from schemas.policy_fields import (
-    FIELDS,
-    METADATA_PREFIX,
-    POLICY_CHECKS,
-    FieldSpec,
-    MetadataType,
-    field_spec,
-)
+from schemas.policy_fields import FIELDS, METADATA_PREFIX, POLICY_CHECKS, FieldSpec, MetadataType, field_spec
 from streams.policies.reading.features import KnownFeature
 from streams.policies.reading.nodes import Node
 from streams.policies.reading.problems import show

@@ -8,14 +8,7 @@ import yaml
 
 from schemas.policies import PolicyFault
 from schemas.problems import Refused
-from streams.policies.reading.nodes import (
-    MappingNode,
-    Node,
-    ScalarNode,
-    SequenceNode,
-    escape,
-    resolve_plain,
-)
+from streams.policies.reading.nodes import MappingNode, Node, ScalarNode, SequenceNode, escape, resolve_plain
 from streams.policies.reading.problems import Problems, problem_at, refused, show
 
 MOST_BYTES: Final = 256 * 1024

@@ -13,15 +13,7 @@ from itertools import combinations, islice, product
 from typing import Final
 
 from streams.verification.readers.likeness import latin
-from streams.verification.readers.td3_lines import (
-    FILLER,
-    LENGTH,
-    NATIONALITY,
-    NUMBER,
-    OPTIONAL,
-    SEX,
-    verify,
-)
+from streams.verification.readers.td3_lines import FILLER, LENGTH, NATIONALITY, NUMBER, OPTIONAL, SEX, verify
 
 MIN_LENGTH: Final = LENGTH - 4
 MAX_LENGTH: Final = LENGTH + 2

@@ -7,18 +7,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.case_actions import CaseActions, Viewer, actions_of
-from app.http.case_matches import (
-    FoundMatches,
-    found_by_screening,
-    found_by_transaction,
-    may_be_judged,
-)
-from app.http.case_view import (
-    due_of,
-    history_of,
-    terms_of,
-    title_of,
-)
+from app.http.case_matches import FoundMatches, found_by_screening, found_by_transaction, may_be_judged
+from app.http.case_view import due_of, history_of, terms_of, title_of
 from app.http.console import Console, ask, ask_tagged, console_page
 from app.http.endpoints import Call, Endpoint
 from app.http.routes.console.explained import explained, read_verification
