@@ -9,7 +9,7 @@ from aiohttp import web
 
 from app.http.endpoints import IDEMPOTENCY
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
-from streams.sign_in.session_cookies import COOKIE
+from streams.sign_in.cookies import COOKIE
 
 SINGLE: Final = ("Authorization", IDEMPOTENCY)
 """Headers that may be given once; two parties that each read another one would disagree."""

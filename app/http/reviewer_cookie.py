@@ -11,9 +11,8 @@ from app.http.endpoints import Call
 from app.http.headers import require_own_origin
 from app.http.ports import FrontPorts
 from streams.sign_in.attempt_limits import TooManyAttempts
-from streams.sign_in.device_cookies import COOKIE as DEVICE
-from streams.sign_in.device_cookies import LIFETIME as DEVICE_LIFETIME
-from streams.sign_in.session_cookies import COOKIE
+from streams.sign_in.cookies import COOKIE, DEVICE_LIFETIME
+from streams.sign_in.cookies import DEVICE_COOKIE as DEVICE
 
 CLEAR_SITE: Final = '"cache", "storage"'
 """Clear-Site-Data at sign-out (S65). Not "cookies": that would clear those of every neighbour of the domain,

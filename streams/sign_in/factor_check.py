@@ -9,7 +9,8 @@ from schemas.ids import SubjectId, UserId
 from schemas.people import Factor, Reviewer, ReviewerCaller
 from schemas.problems import ProblemCode, Refused, Unauthenticated, VeristreamError
 from schemas.sign_in import FactorAccepted, FactorMethod
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.reviewers.context import People, keyed_hash
 from streams.reviewers.members import Amend, Amended, amend
 from streams.sign_in.attempt_limits import (
@@ -21,7 +22,7 @@ from streams.sign_in.attempt_limits import (
     give_back,
     take,
 )
-from streams.sign_in.device_cookies import issue_device
+from streams.sign_in.cookies import issue_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, show, with_rotated
 from streams.sign_in.totp import accepted_step, normal_recovery_code, without_code

@@ -14,7 +14,7 @@ from streams.reviewers.context import People
 from streams.reviewers.members import Amended, amend, load_member
 from streams.reviewers.tokens import read_token, refused_token, require_outstanding
 from streams.sign_in.attempt_limits import SignInLimits, clear, give_back, take
-from streams.sign_in.device_cookies import issue_device
+from streams.sign_in.cookies import issue_device
 from streams.sign_in.password_rules import require_acceptable
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, with_rotated

@@ -11,7 +11,7 @@ from schemas.problems import ProblemCode, Refused
 from schemas.sign_in import FactorConfirmed, FactorMethod, FactorStanding, RecoveryCodes
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, amend
-from streams.sign_in.device_cookies import issue_device
+from streams.sign_in.cookies import issue_device
 from streams.sign_in.factor_check import (
     WrongCode,
     attempt,

@@ -1,7 +1,5 @@
-"""Create, store and recognise session cookies (G49, S11-S16)."""
+"""Store sessions and recognise them by their cookies (G49, S11-S16)."""
 
-import base64
-import hashlib
 import hmac
 import re
 from dataclasses import replace
@@ -14,31 +12,13 @@ from schemas.problems import NotFound, Unauthenticated
 from streams.ports.errors import Conflict
 from streams.ports.records import BY_AGE, Change, Journal, Record, RecordKind, Records
 from streams.reviewers.context import IDLE
-from streams.tenants.handler import Clock, Draw
-
-COOKIE: Final = "service_session"
-"""Interface section 5."""
-
+from streams.sign_in.cookies import LOOKUP_BYTES, hash_cookie
+from streams.tenants.handler import Clock
 
 TOUCH_AFTER: Final = timedelta(seconds=60)
 """A session's last use is stored at most this often."""
 
-LOOKUP_BYTES: Final = 26
-SECRET_BYTES: Final = 32
-
 _FORM: Final = re.compile(rf"([{ALPHABET}]{{{LOOKUP_BYTES}}})\.[A-Za-z0-9_-]{{43}}")
-
-
-def draw_cookie(draw: Draw, lookup: str | None = None) -> tuple[str, str]:
-    """Return a new cookie value and its look-up part, a random one unless given."""
-    lookup = lookup or "".join(ALPHABET[byte & 31] for byte in draw(LOOKUP_BYTES))
-    secret = base64.urlsafe_b64encode(draw(SECRET_BYTES)).rstrip(b"=").decode()
-    return f"{lookup}.{secret}", lookup
-
-
-def hash_cookie(value: str, pepper: bytes) -> str:
-    """Return the hash that is stored of a cookie: HMAC-SHA-256 of the whole value, hexadecimal."""
-    return hmac.new(pepper, value.encode(), hashlib.sha256).hexdigest()
 
 
 def session_record(session: ReviewerSession, version: int) -> Record:

@@ -21,7 +21,8 @@ from streams.audit.rows import write_row
 from streams.ports.records import RecordKind
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, amend, load_member
-from streams.sign_in.session_cookies import draw_cookie, hash_cookie, is_fresh
+from streams.sign_in.cookies import draw_cookie, hash_cookie
+from streams.sign_in.session_cookies import is_fresh
 
 MOST_SESSIONS: Final = 5
 """Largest number of open sessions of a member; a sixth ends the oldest (G49, G95)."""

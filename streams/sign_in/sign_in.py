@@ -11,7 +11,8 @@ from schemas.ids import PLATFORM, ReviewerSessionId, derive_id
 from schemas.people import OpenSession, Reviewer, ReviewerSession
 from schemas.problems import NotFound, Overloaded, ProblemCode, Refused
 from schemas.sign_in import SignedInSession
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.ports.records import RecordKind
 from streams.reviewers.addresses import email_id
 from streams.reviewers.context import People
@@ -25,7 +26,7 @@ from streams.sign_in.attempt_limits import (
     network_of,
     take,
 )
-from streams.sign_in.device_cookies import known_device
+from streams.sign_in.cookies import known_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import (
     MOST_SESSIONS,

@@ -33,7 +33,7 @@ from schemas.people import Role
 from schemas.sessions import VerificationSession
 from streams.ports.records import Change
 from streams.ports.stores import Stores
-from streams.sign_in.session_cookies import COOKIE
+from streams.sign_in.cookies import COOKIE
 from streams.verification.records import session_record
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY

@@ -19,7 +19,8 @@ from schemas.people import Reviewer
 from schemas.problems import Overloaded, ProblemCode, Refused, Unauthenticated
 from streams.reviewers.members import Amended, add_member, amend
 from streams.sign_in.attempt_limits import SignInLimits, TooManyAttempts, network_of
-from streams.sign_in.session_cookies import RecogniseReviewer, hash_cookie
+from streams.sign_in.cookies import hash_cookie
+from streams.sign_in.session_cookies import RecogniseReviewer
 from streams.sign_in.sessions import MOST_SESSIONS, end_session
 from streams.sign_in.sign_in import SignIn, SignInRequest
 from tests.builders import ACME, GLOBEX

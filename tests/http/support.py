@@ -91,13 +91,8 @@ from streams.reviews.handler import ChangeCase
 from streams.runtime.producer import Outgoing
 from streams.runtime.tables import partition_of
 from streams.sessions.handler import ChangeSession
-from streams.sign_in.session_cookies import (
-    COOKIE,
-    RecogniseReviewer,
-    draw_cookie,
-    hash_cookie,
-    session_record,
-)
+from streams.sign_in.cookies import COOKIE, draw_cookie, hash_cookie
+from streams.sign_in.session_cookies import RecogniseReviewer, session_record
 from streams.sign_in.sessions import first_lookup
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.settings import read_settings

@@ -16,7 +16,7 @@ from app.http.routes.console.administration import PLATFORM_PAGE
 from app.http.server import endpoints_of
 from app.web.site import console_language, site
 from schemas.people import PERMISSIONS_OF, Permission, Role
-from streams.sign_in.session_cookies import COOKIE
+from streams.sign_in.cookies import COOKIE
 from tests.http.console import BROWSER, HTML, UnscriptedButtons, enter, open_page, open_unknown
 from tests.http.support import Front, open_front
 from tests.http.test_review_cases import UNCERTAIN, open_case

@@ -15,7 +15,7 @@ from app.http.rejections import Rejections
 from streams.ports.records import RecordKind
 from streams.sign_in import attempt_limits
 from streams.sign_in.attempt_limits import Counts, SignInLimits, TooManyAttempts, take
-from streams.sign_in.device_cookies import LIFETIME
+from streams.sign_in.cookies import DEVICE_LIFETIME
 from tests.http.conftest import logged  # noqa: F401 - a fixture
 from tests.http.reviewers import CHANGE, EMAIL, PASSWORD, RESET, SESSIONS, WRONG, Browser, Office, open_office
 from tests.http.support import BASE_URL, PATH, REVOKED, TEST, Response, open_front
@@ -89,7 +89,7 @@ async def test_a_device_cookie_comes_with_both_factors_only_and_is_sent_to_sign_
     assert device_of(first) is None
     (given,) = [one for one in confirmed.headers.getall("Set-Cookie") if "service_device" in one]  # type: ignore[attr-defined]
     assert given.partition("; ")[2] == (
-        f"Max-Age={int(LIFETIME.total_seconds())}; Path={SESSIONS}; HttpOnly; SameSite=Strict; Secure"
+        f"Max-Age={int(DEVICE_LIFETIME.total_seconds())}; Path={SESSIONS}; HttpOnly; SameSite=Strict; Secure"
     )
 
 

@@ -29,7 +29,7 @@ from schemas.ids import ReviewerSessionId
 from schemas.problems import ProblemCode
 from schemas.sign_in import ReviewerSessionList, SignedInSession
 from streams.sign_in.attempt_limits import SignInLimits
-from streams.sign_in.device_cookies import COOKIE as DEVICE_COOKIE
+from streams.sign_in.cookies import DEVICE_COOKIE
 from streams.sign_in.password_rules import MAX_GIVEN
 from streams.sign_in.passwords import ChangePassword, ResetPassword
 from streams.sign_in.sessions import end_session, list_sessions, session_of, show
