@@ -32,7 +32,7 @@ from streams.ports.stores import Stores
 from streams.retention import rules
 from streams.retention.erasure_records import erased_event, erasure_record, erasure_row
 from streams.retention.erasure_requests import verifications_of
-from streams.retention.handler import redaction
+from streams.retention.rules import redaction
 from streams.runtime.producer import Outgoing
 from streams.transactions.queries import history_of, transactions_of
 from streams.verification.records import by_status, folded

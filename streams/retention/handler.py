@@ -9,25 +9,24 @@ by a rest in proportion to what it took: the busier the machine, the fewer, so t
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from schemas.base import to_milliseconds
-from schemas.enums import RetentionPolicy
 from schemas.ids import EvidenceId, TenantId
 from schemas.privacy import RedactVerification
 from schemas.problems import NotFound
 from schemas.tenant_settings import TenantSettings
 from schemas.verifications import StoredVerification
 from streams.aggregate import Pause, retry_conflicts
-from streams.audit.commit import Commit
-from streams.audit.rows import act
+from streams.audit.commit import Commit, act
 from streams.ports.evidence import EvidenceRow
-from streams.ports.records import Change, Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores
 from streams.retention import rules
+from streams.retention.rules import redaction
 
 AT_ONCE: Final = 4
 """Commands that one process carries out at the same time."""
@@ -104,24 +103,3 @@ class RedactEvidence:
             if row.verification_id == command.verification_id:
                 rows.append(row)
         return rows
-
-
-def redaction(
-    current: Record,
-    policies: Collection[RetentionPolicy],
-    now: datetime,
-    because: str = "at the end of its retention period",
-) -> Change:
-    """Return the redaction: what the verification was answered with first goes too."""
-    tenant_id, version = current.tenant_id, current.version + 1
-    stored = StoredVerification.from_bytes(current.body)
-    before, after = rules.evidence_of(stored), rules.redacted(stored, policies)
-    first = rules.redacted(StoredVerification.from_bytes(current.first_body or current.body), policies)
-    removed = [one.id for one in before if one.retention_policy in policies]
-    return Change(
-        tenant_id,
-        (replace(current, body=after.to_bytes(), version=version),),
-        rules.audit_rows(tenant_id, after, removed, version, now, because),
-        (rules.redacted_event(tenant_id, after, version, now),),
-        first_body=first.to_bytes(),
-    )

@@ -1,6 +1,7 @@
-"""When evidence is past its date, and what a verification is without it; pure."""
+"""When evidence is past its date, and how a verification is redacted without it; pure."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from schemas.tenant_settings import Retention
 from schemas.verifications import Evidence, StoredVerification
 from streams.audit.rows import write_row
 from streams.ports.evidence import EvidenceRow
+from streams.ports.records import Change, Record
 from streams.verification.events import event_of
 
 TIMED: Final = (RetentionPolicy.BIOMETRIC_P30D, RetentionPolicy.DOCUMENT_P90D)
@@ -150,4 +152,25 @@ def unreferenced_row(
         now,
         detail="Evidence that led to no decision was deleted at the end of its retention period.",
         changes={"verification_id": verification_id, "evidence_ids": removed},
+    )
+
+
+def redaction(
+    current: Record,
+    policies: Collection[RetentionPolicy],
+    now: datetime,
+    because: str = "at the end of its retention period",
+) -> Change:
+    """Return the redaction: what the verification was answered with first goes too."""
+    tenant_id, version = current.tenant_id, current.version + 1
+    stored = StoredVerification.from_bytes(current.body)
+    before, after = evidence_of(stored), redacted(stored, policies)
+    first = redacted(StoredVerification.from_bytes(current.first_body or current.body), policies)
+    removed = [one.id for one in before if one.retention_policy in policies]
+    return Change(
+        tenant_id,
+        (replace(current, body=after.to_bytes(), version=version),),
+        audit_rows(tenant_id, after, removed, version, now, because),
+        (redacted_event(tenant_id, after, version, now),),
+        first_body=first.to_bytes(),
     )
