@@ -14,10 +14,10 @@ from app.broker.apis.fetch import LongPoll
 from app.broker.apis.fetch_sessions import FetchSessions
 from app.broker.apis.refusals import READER_KEYS, REFUSALS
 from app.broker.apis.table import Table, UnsupportedApiVersions
+from app.broker.errors import SignInRefused, UsersUnusable
 from app.broker.node import Api, Call, Node, Parked
-from app.broker.scram import SignInRefused
 from app.broker.sign_in import Mistakes, SignIn
-from app.broker.users import EVERYTHING, Access, Users, UsersUnusable
+from app.broker.users import EVERYTHING, Access, Users
 from app.broker.wire import UNREADABLE, Codec, Head, codec, read_head, reword
 
 log = structlog.get_logger()

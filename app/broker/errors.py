@@ -40,3 +40,19 @@ class Refused(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message or code.name
+
+
+class UserNameTaken(BrokerError):
+    """There is a user of this name."""
+
+
+class UserUnknown(BrokerError):
+    """There is no user of this name."""
+
+
+class UsersUnusable(BrokerError):
+    """The files cannot be read, or do not hold what they should."""
+
+
+class SignInRefused(Exception):
+    """The exchange was malformed or its proof is wrong; the client does not learn which."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from app.broker.errors import SignInRefused
+
 ITERATIONS: Final = 4096
 """The least Kafka allows. Passwords are drawn with 256 bits, so more would only delay clients."""
 
@@ -31,10 +33,6 @@ DIGESTS: Final[Mapping[Mechanism, str]] = {
     Mechanism.SCRAM_SHA_512: "sha512",
 }
 """The hash of each mechanism, as hashlib names it."""
-
-
-class SignInRefused(Exception):
-    """The exchange was malformed or its proof is wrong; the client does not learn which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from app.adapters.files.data_dir import make_private
 from app.broker.apis.table import build_table
 from app.broker.connection import Connection, Listener
 from app.broker.coordinator import Coordinator
-from app.broker.errors import BrokerLocked
+from app.broker.errors import BrokerLocked, UsersUnusable
 from app.broker.flusher import Flusher, Wakeups
 from app.broker.node import Node, ProducerIds
 from app.broker.settings import BrokerSettings, Fsync, refuse_remote
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.upkeep import Upkeep
-from app.broker.users import Users, UsersUnusable
+from app.broker.users import Users
 from streams.runtime.background import BackgroundTask
 
 

@@ -5,7 +5,8 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import Final
 
-from app.broker.scram import Exchange, Mechanism, SignInRefused, read_first
+from app.broker.errors import SignInRefused
+from app.broker.scram import Exchange, Mechanism, read_first
 from app.broker.users import Access, Users
 
 FIRST_DELAY_S: Final = 0.5

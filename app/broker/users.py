@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.broker.errors import BrokerError
+from app.broker.errors import UserNameTaken, UsersUnusable, UserUnknown
 from app.broker.scram import SALT_BYTES, Mechanism, ScramKeys, decoy_keys, derive_keys
 
 OWNER: Final = "veristream"
@@ -30,18 +30,6 @@ PASSWORD_FILE: Final = "password"  # noqa: S105 - the name of a file
 _LOCK_FILE: Final = "lock"
 _PASSWORD_BYTES: Final = 32
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
-
-
-class UserNameTaken(BrokerError):
-    """There is a user of this name."""
-
-
-class UserUnknown(BrokerError):
-    """There is no user of this name."""
-
-
-class UsersUnusable(BrokerError):
-    """The files cannot be read, or do not hold what they should."""
 
 
 class _Stored(BaseModel):

@@ -13,10 +13,10 @@ from typing import Final
 from pydantic import SecretStr
 
 from app.adapters.files.data_dir import BROKER_ADDRESS_FILE
-from app.broker.errors import BrokerError
+from app.broker.errors import BrokerError, UsersUnusable
 from app.broker.server import Broker
 from app.broker.settings import Authentication, BrokerSettings
-from app.broker.users import OWNER, UserFiles, UsersUnusable
+from app.broker.users import OWNER, UserFiles
 from app.kafka.diagnostics import Unreachable, reach
 from app.process.startup import LOOPBACK, CannotStart, taken
 from app.settings import Settings, SettingsRefused

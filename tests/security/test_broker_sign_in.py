@@ -22,8 +22,9 @@ from structlog.testing import capture_logs
 
 from app.broker import sign_in as broker_sign_in
 from app.broker.connection import MAX_READER_CONNECTIONS, SIGN_IN_KEYS
+from app.broker.errors import UserNameTaken, UsersUnusable, UserUnknown
 from app.broker.scram import Mechanism
-from app.broker.users import OWNER, UserFiles, UserNameTaken, UsersUnusable, UserUnknown
+from app.broker.users import OWNER, UserFiles
 from tests.broker.builders import Talk, one
 from tests.broker.frames import SERVED
 from tests.broker.requests import fetch_request, produce_request

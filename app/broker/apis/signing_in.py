@@ -9,10 +9,10 @@ from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.primitive import i64Timedelta
 
+from app.broker.errors import SignInRefused, UsersUnusable
 from app.broker.node import Call
-from app.broker.scram import Mechanism, SignInRefused
+from app.broker.scram import Mechanism
 from app.broker.sign_in import SignIn
-from app.broker.users import UsersUnusable
 from app.broker.wire import NO_LIFETIME
 
 log = structlog.get_logger()
