@@ -92,7 +92,7 @@ async def export(settings: Settings, tenant: str, subject: str, destination: Pat
     from app.composition.stores import known_tenant, new_id, now, open_existing
     from app.http.subject_export import SubjectExport, exported_row
     from schemas.verifications import SUBJECT_PATTERN
-    from streams.audit.rows import act
+    from streams.audit.commit import act
     from streams.tenants.handler import OPERATOR
     from streams.transactions.keyed_hashes import KeyedHashes
 

@@ -18,8 +18,8 @@ from app.settings import PREFIX, Settings
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, derive_id
-from streams.audit.commit import Commit
-from streams.audit.rows import act, write_row
+from streams.audit.commit import Commit, act
+from streams.audit.rows import write_row
 from streams.runtime.outbox_relay import beside
 
 AGAIN_AFTER_S: Final = 1.0

@@ -21,8 +21,8 @@ from schemas.base import rfc3339
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, TenantId, derive_id, encode_id
 from schemas.problems import KeyRefused, ProblemCode, StoreUnavailable
-from streams.audit.commit import Commit
-from streams.audit.rows import act, write_row
+from streams.audit.commit import Commit, act
+from streams.audit.rows import write_row
 from streams.ports.errors import Conflict
 from streams.runtime.outbox_relay import beside
 from streams.sign_in.attempt_limits import network_of

@@ -20,7 +20,8 @@ from schemas.audit import AuditAction
 from schemas.base import rfc3339
 from schemas.ids import PLATFORM, derive_id
 from schemas.problems import VeristreamError
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.tenants.handler import OPERATOR
 
 REMOVE_NEXT = "a minute later: veristream root-key remove; no process has to be restarted"

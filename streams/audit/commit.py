@@ -1,12 +1,15 @@
-"""Commit a change and publish it at once, for use cases without an agent."""
+"""Commit a change and publish it at once, for use cases without an agent; the change of a mere act."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
+from schemas.audit import AuditEvent
+from schemas.events import DecisionEvent
+from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from streams.ports.events import EventPublisher
-from streams.ports.records import Change, Committed, Journal
+from streams.ports.records import BY_AGE, Change, Committed, Journal, Record, RecordKind
 
 log = structlog.get_logger(__name__)
 
@@ -36,3 +39,26 @@ class CommitAndPublish:
             except StoreUnavailable:
                 log.warning("commit.publish_failed", tenant_id=change.tenant_id)
         return committed
+
+
+def act(
+    tenant_id: TenantId,
+    row: AuditEvent,
+    events: Sequence[DecisionEvent] = (),
+    *,
+    indexes: tuple[tuple[str, str], ...] = (),
+    about: str = "",
+) -> Change:
+    """Return the change that writes the row; a marker under the row's id makes it happen once.
+
+    The marker holds what the act was `about` and can be listed under `indexes`; it ends by age.
+    """
+    marker = Record(
+        tenant_id,
+        RecordKind.ACT,
+        row.event_id,
+        about.encode(),
+        row.created_at,
+        indexes=(*indexes, BY_AGE),
+    )
+    return Change(tenant_id, (marker,), (row,), tuple(events))

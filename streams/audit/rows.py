@@ -1,17 +1,15 @@
-"""Build audit rows and their actors, and the change of an act that only writes its row."""
+"""Build audit rows and their actors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
-from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, SubjectId, TenantId
 from schemas.people import SentActor
 from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import Vault
-from streams.ports.records import BY_AGE, Change, Record, RecordKind
 
 _LABEL = "address"
 
@@ -50,29 +48,6 @@ def write_row(
         created_at=now,
         livemode=livemode,
     )
-
-
-def act(
-    tenant_id: TenantId,
-    row: AuditEvent,
-    events: Sequence[DecisionEvent] = (),
-    *,
-    indexes: tuple[tuple[str, str], ...] = (),
-    about: str = "",
-) -> Change:
-    """Return the change that writes the row; a marker under the row's id makes it happen once.
-
-    The marker holds what the act was `about` and can be listed under `indexes`; it ends by age.
-    """
-    marker = Record(
-        tenant_id,
-        RecordKind.ACT,
-        row.event_id,
-        about.encode(),
-        row.created_at,
-        indexes=(*indexes, BY_AGE),
-    )
-    return Change(tenant_id, (marker,), (row,), tuple(events))
 
 
 async def seal_actor(vault: Vault, tenant_id: TenantId, actor: Actor) -> SentActor:

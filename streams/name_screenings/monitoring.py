@@ -17,9 +17,9 @@ from schemas.screenings import ErrorCause
 from schemas.topics import Topic
 from streams.aggregate import retry_conflicts
 from streams.audit.commit import Commit
-from streams.name_screenings.found_matches import audit_rows, events, new_matches, open_case
+from streams.name_screenings.found_matches import audit_rows, events, open_case
 from streams.name_screenings.records import by_mode_and_subject, case_record, monitored, parts_label
-from streams.name_screenings.screening import screen_all
+from streams.name_screenings.screening import new_matches, screen_all
 from streams.ports.errors import Erased
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.ports.screening import Screening, Suppressions

@@ -12,6 +12,7 @@ from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from schemas.transactions import Chain
 from schemas.verifications import codes_of
 from schemas.wallets import (
+    AddressInvalid,
     StoredAssessment,
     WalletAddress,
     WalletAssessment,
@@ -26,7 +27,6 @@ from streams.ports.evidence import Vault
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.wallets import rules
-from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read
 from streams.wallets.judging import JudgeWallets, NodeNames
 from streams.wallets.ports import ListedWallets, WalletLists

@@ -23,9 +23,9 @@ from schemas.privacy import RedactVerification, RetentionCommand
 from schemas.sessions import SessionOpening
 from schemas.transaction_decisions import HoldWatch
 from schemas.webhooks import DeliveryStatus
-from streams.audit.commit import CommitAndPublish
+from streams.audit.commit import CommitAndPublish, act
 from streams.audit.handler import SealChain
-from streams.audit.rows import act, write_row
+from streams.audit.rows import write_row
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.retention.expiry import RecordExpiry

@@ -14,7 +14,8 @@ from schemas.people import TokenPurpose
 from schemas.problems import NotFound, Refused, StoreUnavailable, Unauthenticated
 from schemas.sessions import StartSession
 from schemas.transaction_decisions import HoldWatch
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.retention.expiry import RecordExpiry

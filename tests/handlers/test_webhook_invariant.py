@@ -12,7 +12,8 @@ from schemas.audit import Actor, AuditAction
 from schemas.events import DecisionEvent
 from schemas.ids import EndpointId
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.invariants.rules import Invariant
 from streams.webhooks.records import delivery_id, delivery_records
 from streams.webhooks.removal import DeliveryRemoval

@@ -24,8 +24,9 @@ from schemas.people import Reviewer
 from schemas.sessions import OpenSession
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
+from streams.audit.commit import act
 from streams.audit.handler import SealChain, verify_chain
-from streams.audit.rows import act, write_row
+from streams.audit.rows import write_row
 from streams.ports.errors import Damaged
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores

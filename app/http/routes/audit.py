@@ -23,7 +23,8 @@ from schemas.ids import PLATFORM, TenantId, derive_id, encode_id
 from schemas.people import Permission
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.ports.records import Position
 
 PATH: Final = "/v1/audit"

@@ -19,7 +19,7 @@ from schemas.audit import AuditAction
 from schemas.explanations import RevealedNumber
 from schemas.people import Permission
 from schemas.problems import NotFound
-from streams.audit.rows import act
+from streams.audit.commit import act
 
 PATH: Final = f"{VERIFICATIONS}/{{verification_id}}/reveal-number"
 

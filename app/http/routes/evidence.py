@@ -18,7 +18,8 @@ from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.reviews import Decision
 from schemas.verifications import StoredVerification
-from streams.audit.rows import act, write_row
+from streams.audit.commit import act
+from streams.audit.rows import write_row
 from streams.ports.records import RecordKind
 from streams.reviews.decisions import decision_of
 from streams.reviews.handler import find_decision, viewed_index

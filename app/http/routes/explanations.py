@@ -20,7 +20,7 @@ from schemas.explanations import Explanation
 from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.verifications import DeclaredDocument, PersonalFields, StoredVerification, Submission
-from streams.audit.rows import act
+from streams.audit.commit import act
 from streams.ports.errors import Erased
 from streams.verification.explanation import Reading, explain
 from streams.verification.records import fields_label, submission_label

@@ -16,7 +16,7 @@ from schemas.audit import AuditAction
 from schemas.ids import SubjectId, encode_id
 from schemas.people import Permission
 from schemas.verifications import SUBJECT_PATTERN
-from streams.audit.rows import act
+from streams.audit.commit import act
 
 EXPORT: Final = "/v1/subjects/{subject_id}/export"
 
