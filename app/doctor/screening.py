@@ -1,11 +1,14 @@
-"""Check the lists and the policies of a deployment for `veristream doctor` (G134)."""
+"""Check the lists and the policies of a deployment for `veristream doctor`, and show its lists (G134)."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from app.composition.lists import WITHOUT_LISTS
+from app.composition.lists import WITHOUT_LISTS, storage_of
+from app.composition.stores import Deployment
 from app.doctor.running_service import Finding
+from schemas.base import rfc3339
 from schemas.ids import PLATFORM, TenantId
+from schemas.problems import StoreUnavailable
 from schemas.tenant_lists import StoredList
 from streams.lists.storage import ListStorage
 from streams.policies.published import PolicyUnavailable, PublishedPolicies
@@ -50,3 +53,12 @@ async def _policies(records: Records) -> Finding:
     fix = "their payments wait; publish a revision that loads: veristream policy publish FILE"
     found = f"no longer loads: {', '.join(broken)}"
     return Finding(looked_at="policies", ok=False, found=found, fix=fix)
+
+
+async def shown_lists(deployment: Deployment) -> dict[str, str]:
+    """Return version and load time of each list for `veristream status`; empty without a store."""
+    try:
+        lists, _ = await storage_of(deployment).load(PLATFORM)
+    except StoreUnavailable:
+        return {}
+    return {one.name: f"{one.version}, loaded {rfc3339(one.loaded_at)}" for one in lists.lists}

@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from app.composition.lists import storage_of
 from app.composition.stores import Deployment, now, open_existing
 from app.doctor.model_latency import read_model_latency
 from app.doctor.running_service import ServiceCheck
+from app.doctor.screening import shown_lists
 from app.kafka.cluster import access_of
 from app.kafka.diagnostics import reach
 from app.observability.backlog import DiskUsage, ages_of, count_in_store
@@ -26,7 +26,6 @@ from app.process.output import out
 from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
 from schemas.base import Frozen, rfc3339
-from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from streams.retention.scheduler import count_backlog
 from streams.runtime.lag import Waiting, measure_waiting
@@ -140,18 +139,10 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
         oldest_evidence_s=round(overdue.oldest_s, 1),
         model_latency_s={kind: round(mean, 3) for kind, mean in latency.items()},
-        lists=await _lists(deployment),
+        lists=await shown_lists(deployment),
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
     )
-
-
-async def _lists(deployment: Deployment) -> dict[str, str]:
-    try:
-        lists, _ = await storage_of(deployment).load(PLATFORM)
-    except StoreUnavailable:
-        return {}
-    return {one.name: f"{one.version}, loaded {rfc3339(one.loaded_at)}" for one in lists.lists}
 
 
 def draw(status: Status) -> Group:
