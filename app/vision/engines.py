@@ -8,7 +8,6 @@ from typing import Final
 from prometheus_client import Histogram
 
 from app.vision.faces.operator import OperatorFaces
-from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.forker import Forker
 from app.vision.liveness import LivenessFiles
 from app.vision.pool import VisionPool
@@ -22,6 +21,7 @@ from app.vision.pooled import (
 from schemas.base import Frozen
 from schemas.problems import EngineFailed
 from streams.verification.engines import Engines
+from streams.verification.policy import FACE_FAIL_AT, FACE_PASS_AT
 
 QUICK_WORKERS: Final = 2
 """Children that decode and measure beside those that run models, so that no image waits for a page: a sandbox
@@ -33,9 +33,9 @@ class EngineChoice(Frozen):
 
     faces: OperatorFaces | None = None
     """None: the default engine."""
-    face_accept_at: float = PASS_AT
+    face_accept_at: float = FACE_PASS_AT
     """Distances of the default engine up to this one are the same person."""
-    face_reject_above: float = FAIL_AT
+    face_reject_above: float = FACE_FAIL_AT
     """Distances of the default engine above this one are another person."""
     liveness: LivenessFiles | None = None
     """None: LIVENESS is not evaluated."""

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from app.vision import images, sandbox
+from app.vision import images, measures, sandbox
 from app.vision.containers.base import ImageFormat
 from app.vision.forker import READY, Greeting
 from app.vision.serving import IDLE_S, Loaded, serve
@@ -75,7 +75,7 @@ def _rehearse() -> None:
             written, kind.value
         )
         seen = images.decode(images.strip_metadata(written.getvalue()))
-        images.measure_sharpness(seen)
+        measures.measure_sharpness(seen)
         images.encode_box(seen, (0.0, 0.0, 90.0, 90.0))
 
 

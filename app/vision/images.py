@@ -5,17 +5,16 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from app.vision.containers import jpeg, png, webp
 from app.vision.containers.base import Container, ImageFormat
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
-from streams.vision_ports import Box, Picture, Pixels, Sharpness
+from streams.vision_ports import Box, Picture, Pixels
 
 MIN_SHORTER_SIDE_PX: Final = 160
 """Below it there is nothing to evaluate (G61)."""
@@ -30,10 +29,6 @@ _STRIP_ROWS: Final = 256
 """Rows converted at a time, so that no second whole picture stands in memory; even, for halving."""
 _QUALITY_STORED: Final = 95
 _QUALITY_CROP: Final = 92
-_BLUR_WIDTH_PX: Final = 1000
-_TILE_PX: Final = 64
-_BURNT_HSV: Final = ((0, 0, 251), (255, 24, 255))
-"""Of burnt pixels, the least and the greatest hue, saturation and value."""
 _ORIENTATIONS: Final = {
     1: (False, False, False),
     2: (False, False, True),
@@ -154,28 +149,13 @@ def with_digest(picture: Picture) -> Picture:
     return Picture(picture.pixels, digest.hexdigest())
 
 
-def measure_sharpness(picture: Picture, box: Box | None = None) -> Sharpness:
-    """Measure the sharpness of a picture, or of one box of it, scaled to 1000 px on its longer side.
-
-    Raises:
-        ImageNotEvaluable: The box lies outside the picture.
-    """
-    region = picture.pixels if box is None else _cut(picture, box)
-    scale = _BLUR_WIDTH_PX / max(picture.width, picture.height)
-    size = max(8, round(region.shape[1] * scale)), max(8, round(region.shape[0] * scale))
-    resized = cv2.resize(region, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
-    grey = cv2.cvtColor(resized, cv2.COLOR_RGB2GRAY)
-    burnt = cv2.countNonZero(cv2.inRange(cv2.cvtColor(resized, cv2.COLOR_RGB2HSV), *_BURNT_HSV))
-    return Sharpness(blur=_blur(grey), brightness=cv2.mean(grey)[0], glare=burnt / grey.size)
-
-
 def encode_box(picture: Picture, box: Box) -> bytes:
     """Return one box of the picture as a JPEG without metadata, enlarged if it could not be decoded again.
 
     Raises:
         ImageNotEvaluable: The box lies outside the picture.
     """
-    return _write_jpeg(_large_enough(_cut(picture, box)), _QUALITY_CROP)
+    return _write_jpeg(_large_enough(cut(picture, box)), _QUALITY_CROP)
 
 
 def _parse(data: bytes) -> Container:
@@ -291,7 +271,8 @@ def _upright(pixels: Pixels, orientation: int) -> Pixels:
     return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
 
 
-def _cut(picture: Picture, box: Box) -> Pixels:
+def cut(picture: Picture, box: Box) -> Pixels:
+    """Return the pixels in a box, or raise `ImageNotEvaluable` when it lies outside the picture."""
     left, top = max(0, int(box[0])), max(0, int(box[1]))
     right, bottom = min(picture.width, round(box[2])), min(picture.height, round(box[3]))
     if left >= right or top >= bottom:
@@ -313,15 +294,3 @@ def _write_jpeg(pixels: Pixels, quality: int) -> bytes:
     written = BytesIO()
     Image.fromarray(pixels).save(written, "JPEG", quality=quality)
     return written.getvalue()
-
-
-def _blur(grey: NDArray[Any]) -> float:
-    """Return the 90th percentile of the tiles' Laplacian variance: one sharp part proves the focus."""
-    edges = cv2.Laplacian(grey, cv2.CV_32F)
-    rows, columns = (max(1, side // _TILE_PX) for side in edges.shape)
-    tiles = [
-        cv2.meanStdDev(tile)[1].item() ** 2  # a third of the time of numpy's variance
-        for band in np.array_split(edges, rows)
-        for tile in np.array_split(band, columns, axis=1)
-    ]
-    return float(np.percentile(tiles, 90))

@@ -9,13 +9,28 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Final, Generic, TypeVar
 
+import numpy as np
 from pydantic import Field, TypeAdapter
 
-from app.vision.faces.metrics import Metric
 from app.vision.memory import Layout
 from schemas.base import Frozen
 from streams.verification.observations import DocumentFindings
-from streams.vision_ports import Box, Detail, Face, Picture, Quad, Sharpness, TextLine, Turn
+from streams.vision_ports import Box, Detail, Embedding, Face, Picture, Quad, Sharpness, TextLine, Turn
+
+
+class Metric(StrEnum):
+    """The metric of an embedder."""
+
+    EUCLIDEAN = "euclidean"
+    COSINE = "cosine"
+    """One minus the cosine of vectors of unit length, 0-2."""
+
+    def distance(self, one: Embedding, other: Embedding) -> float:
+        """Return how far apart two vectors are, never below 0."""
+        if self is Metric.EUCLIDEAN:
+            return float(np.linalg.norm(one - other))
+        return max(0.0, 1.0 - float(one.astype(np.float64) @ other.astype(np.float64)))
+
 
 R = TypeVar("R")
 

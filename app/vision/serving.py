@@ -13,11 +13,10 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from app.vision import images, jobs, sandbox
+from app.vision import images, jobs, measures, sandbox
 from app.vision.faces.parallax import parallax
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
-from app.vision.print_rows import print_rows
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.verification.document_reader import read_findings
 from streams.verification.observations import DocumentFindings
@@ -259,7 +258,7 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
         (jobs.STRIP, lambda asked: images.strip_metadata(asked.file)),
         (jobs.DECODE, lambda asked: images.with_digest(images.decode(asked.file))),
         (jobs.EXAMINE, lambda asked: tuple(_examine(asked))),
-        (jobs.SHARPNESS, lambda asked: images.measure_sharpness(asked.seen, *asked.args)),
+        (jobs.SHARPNESS, lambda asked: measures.measure_sharpness(asked.seen, *asked.args)),
         (jobs.ENCODE, lambda asked: images.encode_box(asked.seen, *asked.args)),
         (jobs.FIND_LINES, lambda asked: finished(_text(asked).find_lines(asked.seen, *asked.args))),
         (jobs.READ_LINES, lambda asked: finished(_text(asked).read_lines(asked.seen, *asked.args))),
@@ -272,7 +271,7 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
         (jobs.EMBED, _embed),
         (jobs.CHIP, _chip),
         (jobs.PARALLAX, _parallax),
-        (jobs.PRINT_ROWS, lambda asked: print_rows(asked.seen)),
+        (jobs.PRINT_ROWS, lambda asked: measures.print_rows(asked.seen)),
         (jobs.LIVENESS, _score),
     )
 }

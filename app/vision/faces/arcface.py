@@ -5,7 +5,7 @@ from typing import Final, Literal
 import numpy as np
 
 from app.vision.faces.geometry import as_points, cut_chip
-from app.vision.faces.metrics import Metric
+from app.vision.jobs import Metric
 from app.vision.models import CHANNELS, Floats, ModelUnusable, Network
 from schemas.problems import EngineFailed
 from streams.vision_ports import Embedding, Face, Pixels

@@ -11,8 +11,8 @@ from app.vision.faces.dlib_format import read_layers
 from app.vision.faces.dlib_graphs import CHIP_SIDE, EMBEDDING_SIZE, detector_graph, embedder_graph
 from app.vision.faces.geometry import as_points, cut_chip
 from app.vision.faces.landmarks import ShapePredictor
-from app.vision.faces.metrics import Metric
 from app.vision.faces.mmod import MmodDetector
+from app.vision.jobs import Metric
 from app.vision.models import CHANNELS, ModelUnusable, Network, read_pinned
 from streams.vision_ports import Embedding, Face, Pixels
 

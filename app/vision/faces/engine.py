@@ -4,12 +4,11 @@ from typing_extensions import override
 
 from app.vision.faces import dlib_engine
 from app.vision.faces.core import FaceCore
-from app.vision.faces.metrics import Metric
 from app.vision.faces.operator import OperatorFaces
 from app.vision.faces.parallax import parallax
 from app.vision.faces.pose import pose_of
-from app.vision.faces.thresholds import FAIL_AT, PASS_AT
-from app.vision.jobs import FaceFacts
+from app.vision.jobs import FaceFacts, Metric
+from streams.verification.policy import FACE_FAIL_AT, FACE_PASS_AT
 from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels, Pose, Turn
 
 
@@ -58,7 +57,7 @@ class CoreFaceEngine(FaceEngine):
 
 
 def build_face_engine(
-    files: OperatorFaces | None = None, *, pass_at: float = PASS_AT, fail_at: float = FAIL_AT
+    files: OperatorFaces | None = None, *, pass_at: float = FACE_PASS_AT, fail_at: float = FACE_FAIL_AT
 ) -> CoreFaceEngine:
     """Load the face engine: the operator's models, or the default one; blocks for about a second.
 
