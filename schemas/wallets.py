@@ -1,6 +1,8 @@
-"""Wallets: addresses of five kinds of chain, and the assessment of one (G41, G123, G124)."""
+"""Wallets: addresses of five kinds of chain, their rules, and the assessment of one (G41, G123, G124)."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from pydantic import StringConstraints
@@ -48,6 +50,32 @@ class AddressRule(StrEnum):
     NETWORK = "NETWORK"
     CHAIN_MISMATCH = "CHAIN_MISMATCH"
     UNKNOWN_FORMAT = "UNKNOWN_FORMAT"
+
+
+WORDS_OF: Final[Mapping[AddressRule, str]] = MappingProxyType(
+    {
+        AddressRule.EMPTY: "The address is empty.",
+        AddressRule.LENGTH: "No address of the chain has this length.",
+        AddressRule.CHARSET: "A character of it stands in no address of the chain; space around it counts.",
+        AddressRule.MIXED_CASE: "The address mixes lower and upper case, which BIP-173 does not allow.",
+        AddressRule.CHECKSUM: "The checksum does not fit: a character is wrong.",
+        AddressRule.VERSION: "Its version byte is of no kind of address that is known.",
+        AddressRule.WITNESS_VERSION: "Its witness version is above 16.",
+        AddressRule.WITNESS_LENGTH: "Its witness program has a length that its version does not allow.",
+        AddressRule.PADDING: "The bits after its witness program are not four zeros at most.",
+        AddressRule.NETWORK: "It is an address of a test network.",
+        AddressRule.CHAIN_MISMATCH: "It is an address of another chain than the one given.",
+        AddressRule.UNKNOWN_FORMAT: "It has the form of no chain that is known.",
+    }
+)
+
+
+class AddressInvalid(ValueError):
+    """The address fails the rule."""
+
+    def __init__(self, rule: AddressRule) -> None:
+        super().__init__(WORDS_OF[rule])
+        self.rule = rule
 
 
 class WalletAddress(Frozen):

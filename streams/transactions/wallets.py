@@ -27,11 +27,10 @@ from schemas.transactions import (
     TransactionWallet,
     WalletRole,
 )
-from schemas.wallets import WalletAddress, WalletRisk
+from schemas.wallets import AddressInvalid, WalletAddress, WalletRisk
 from streams.ports.records import Record
 from streams.transactions.checks import CheckContext
 from streams.transactions.rules import GRAVITY
-from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read
 from streams.wallets.judging import JudgeWallets, NodeNames
 from streams.wallets.ports import ListedWallets, Node, WalletLists

@@ -3,8 +3,7 @@
 import hashlib
 from typing import Final
 
-from schemas.wallets import AddressRule
-from streams.wallets.errors import AddressInvalid
+from schemas.wallets import AddressInvalid, AddressRule
 
 ALPHABET: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 """Without 0, I, O and l, which look like others."""

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
-from schemas.wallets import AddressRule
-from streams.wallets.errors import AddressInvalid
+from schemas.wallets import AddressInvalid, AddressRule
 
 _ALPHABET: Final = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _VALUES: Final = {char: value for value, char in enumerate(_ALPHABET)}

@@ -7,9 +7,8 @@ from typing import Final
 from Crypto.Hash import keccak
 
 from schemas.transactions import Chain
-from schemas.wallets import AddressRule, WalletAddress, WalletFormat
+from schemas.wallets import AddressInvalid, AddressRule, WalletAddress, WalletFormat
 from streams.wallets import base58, bech32
-from streams.wallets.errors import AddressInvalid
 
 _MAIN_NETWORK: Final = "bc"
 _TEST_NETWORKS: Final = frozenset({"tb", "bcrt"})

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.transactions import Chain
-from schemas.wallets import AddressRule, WalletFormat
+from schemas.wallets import AddressInvalid, AddressRule, WalletFormat
 from streams.wallets import base58, bech32
 from streams.wallets.bech32 import Encoding
-from streams.wallets.errors import AddressInvalid
 from streams.wallets.formats import read, spellings
 
 VALID: Final = (

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from schemas.transactions import Chain
-from streams.wallets.errors import AddressInvalid
+from schemas.wallets import AddressInvalid
 from streams.wallets.formats import read, spellings
 from streams.wallets.listed import listed_addresses
 
