@@ -22,8 +22,8 @@ from app.adapters.files.data_dir import BLOBS_FOLDER, BROKER_FOLDER, CHECKPOINTS
 from app.broker.settings import Fsync
 from app.configuration.front import parse_rate_limits, require_usable
 from app.configuration.placeholders import fault_of_token
-from app.vision.faces.thresholds import FAIL_AT, FAIL_MOST, PASS_AT, PASS_MOST
 from streams.runtime.kafka_client_config import SaslMechanism
+from streams.verification.policy import FACE_FAIL_AT, FACE_FAIL_MOST, FACE_PASS_AT, FACE_PASS_MOST
 from streams.webhooks.urls import USUAL_PORTS
 
 PREFIX: Final = "SERVICE_"
@@ -175,9 +175,9 @@ class Settings(BaseSettings):
     """Steps of 30 s either way in which a one-time code is good; 0 is what ASVS 6.5.5 asks for."""
     faces: dict[str, Any] | None = None
     """An operator's face models as JSON, each with its SHA-256; unset: the default engine."""
-    face_accept_at: float = Field(default=PASS_AT, gt=0, le=PASS_MOST)
+    face_accept_at: float = Field(default=FACE_PASS_AT, gt=0, le=FACE_PASS_MOST)
     """Distances of the default face engine up to this one are the same person."""
-    face_reject_above: float = Field(default=FAIL_AT, gt=0, le=FAIL_MOST, validate_default=True)
+    face_reject_above: float = Field(default=FACE_FAIL_AT, gt=0, le=FACE_FAIL_MOST, validate_default=True)
     """Distances of the default face engine above this one are another person; in between somebody looks."""
     liveness: dict[str, Any] | None = None
     """An operator's liveness models as JSON; unset: LIVENESS is not evaluated."""

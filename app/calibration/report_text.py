@@ -7,7 +7,7 @@ from app.calibration.error_rates import ERRORS_FOR_ESTIMATE
 from app.calibration.pairs import shown
 from app.calibration.report import AtThreshold, Report, ReportedBand, ReportedRate
 from app.process.output import out, say_rows
-from app.vision.faces.thresholds import PASS_MOST
+from streams.verification.policy import FACE_PASS_MOST
 
 LISTED: Final = 20
 """Photographs and pairs named; calibration.json has all."""
@@ -64,10 +64,10 @@ def _how_to_set(report: Report) -> Iterator[str]:
         yield f'  "pass_at": {band.accept_at:g}, "fail_at": {band.reject_above:g}'
         return
     yield "To put it into force, start the service with these settings:"
-    yield f"  SERVICE_FACE_ACCEPT_AT={min(band.accept_at, PASS_MOST):g}"
+    yield f"  SERVICE_FACE_ACCEPT_AT={min(band.accept_at, FACE_PASS_MOST):g}"
     yield f"  SERVICE_FACE_REJECT_ABOVE={band.reject_above:g}"
-    if band.accept_at > PASS_MOST:
-        yield f"  ({PASS_MOST:g} is the most that may be accepted; a person looks at what lies above it.)"
+    if band.accept_at > FACE_PASS_MOST:
+        yield f"  ({FACE_PASS_MOST:g} is the most that may be accepted; a person looks at what lies above.)"
 
 
 def _caveats(report: Report) -> Iterator[str]:

@@ -3,25 +3,23 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from app.http.audit_table import FAMILY, audit_table
 from app.http.auth import SAFE_METHODS
 from app.http.endpoints import ANYONE, Answer, Credential, Endpoint, Parameter
 from app.http.examples import problem_example, read_examples
 from app.http.problem_texts import TEXT_OF
 from app.http.problems import MEDIA_TYPE, Problem
 from app.http.responses import JSON, YAML
-from app.http.schemas_out import as_answered
+from app.http.schemas_out import REFERENCE, schemas_of
+from schemas.audit import AuditAction
 from schemas.events import API_VERSION
 from schemas.problems import STATUS_OF, ProblemCode
 
 Json = dict[str, Any]
-
-_REFERENCE: Final = "#/components/schemas/{model}"
 
 _SECURITY: Final[Json] = {
     Credential.TENANT_KEY: {
@@ -52,6 +50,31 @@ _REQUEST_ID: Final[Json] = {
     "schema": {"type": "string"},
 }
 
+FAMILY: Final = "Audit"
+"""The tag whose description holds the table."""
+
+WITHOUT_AN_OPERATION: Final[Mapping[AuditAction, str]] = MappingProxyType(
+    {
+        AuditAction.ACCESS_DENIED: "any operation that refuses its caller; one row a minute",
+        AuditAction.ROOT_KEY_ROTATED: "`veristream root-key rotate`",
+        AuditAction.ROOT_KEY_REMOVED: "`veristream root-key remove`",
+        AuditAction.SERVICE_STARTED: "the start of a process",
+        AuditAction.SESSION_EXPIRED: "a session that reached its end",
+        AuditAction.WEBHOOK_DISABLED: "an endpoint that answered 410, or failed every attempt for five days",
+        AuditAction.EVIDENCE_DELETED: "evidence whose retention period is over",
+        AuditAction.PRIVACY_EXECUTED: "an erasure that was carried out",
+        AuditAction.VERIFICATION_REDACTED: "a verification of whose evidence nothing is stored any more",
+    }
+)
+"""What the service writes by itself, and when."""
+
+_HEAD: Final = """\
+Which operation writes which action. A command of the command line writes what its operation would write.
+
+| action | written by |
+|---|---|
+"""
+
 
 def describe(endpoints: Sequence[Endpoint], base_url: str) -> Json:
     """Return the document for these routes."""
@@ -71,7 +94,7 @@ def describe(endpoints: Sequence[Endpoint], base_url: str) -> Json:
         "tags": [_tag(family, endpoints) for family in dict.fromkeys(e.family for e in endpoints)],
         "paths": paths,
         "components": {
-            "schemas": _schemas(endpoints),
+            "schemas": schemas_of(endpoints),
             "examples": _problem_examples(endpoints, base_url),
             "securitySchemes": _SECURITY,
         },
@@ -256,29 +279,16 @@ def _problem_examples(endpoints: Sequence[Endpoint], base_url: str) -> Json:
 
 
 def _reference(model: type[BaseModel]) -> Json:
-    return {"$ref": _REFERENCE.format(model=model.__name__)}
+    return {"$ref": REFERENCE.format(model=model.__name__)}
 
 
-def _schemas(endpoints: Sequence[Endpoint]) -> Json:
-    """Return the schema of every model that travels; answers are described as they are written."""
-    bodies = frozenset(e.body for e in endpoints if e.body is not None)
-    answers: set[type[BaseModel]] = {Problem}
+def audit_table(endpoints: Iterable[Endpoint]) -> str:
+    """Return the table as Markdown: every action, and every operation that may write it."""
+    writers: dict[AuditAction, list[str]] = {}
     for endpoint in endpoints:
-        for answer in endpoint.answers.values():
-            if isinstance(answer.schema, type):
-                answers.add(answer.schema)
-    return _schemas_of(frozenset(bodies), frozenset(answers))
-
-
-@cache
-def _schemas_of(bodies: frozenset[type[BaseModel]], answers: frozenset[type[BaseModel]]) -> Json:
-    """Return the schemas, made once in a process: they take most of the time of a description."""
-    written = {name: as_answered(name, schema) for name, schema in _of(answers, "serialization").items()}
-    return dict(sorted({**_of(bodies, "validation"), **written}.items()))
-
-
-def _of(models: Iterable[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Json]:
-    ordered = sorted(models, key=lambda model: model.__name__)
-    _, made = models_json_schema([(model, mode) for model in ordered], ref_template=_REFERENCE)
-    found: dict[str, Json] = made.get("$defs", {})
-    return found
+        for action in endpoint.audits:
+            writers.setdefault(action, []).append(f"`{endpoint.method} {endpoint.path}`")
+    for action, when in WITHOUT_AN_OPERATION.items():
+        writers.setdefault(action, []).append(when)
+    rows = (f"| `{action}` | {', '.join(writers[action])} |" for action in AuditAction if action in writers)
+    return _HEAD + "\n".join(rows)

@@ -1,6 +1,14 @@
-"""Convert a model's schema to that of its responses: fields that are None are left out."""
+"""The JSON schemas of models; in those of responses fields that are None are left out."""
 
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from app.http.endpoints import Endpoint
+from app.http.problems import Problem
 
 Json = dict[str, Any]
 
@@ -19,6 +27,8 @@ _WHOLE: Final = frozenset(
 _TIMES: Final = frozenset({"created_at", "updated_at", "timestamp"})
 
 _NULL: Final = {"type": "null"}
+
+REFERENCE: Final = "#/components/schemas/{model}"
 
 
 def as_answered(name: str, schema: Json) -> Json:
@@ -51,3 +61,28 @@ def _without_null(schema: Json) -> Json:
         return schema
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}
+
+
+def schemas_of(endpoints: Sequence[Endpoint]) -> Json:
+    """Return the schema of every model that travels; answers are described as they are written."""
+    bodies = frozenset(e.body for e in endpoints if e.body is not None)
+    answers: set[type[BaseModel]] = {Problem}
+    for endpoint in endpoints:
+        for answer in endpoint.answers.values():
+            if isinstance(answer.schema, type):
+                answers.add(answer.schema)
+    return _written(frozenset(bodies), frozenset(answers))
+
+
+@cache
+def _written(bodies: frozenset[type[BaseModel]], answers: frozenset[type[BaseModel]]) -> Json:
+    """Return the schemas, made once in a process: they take most of the time of a description."""
+    written = {name: as_answered(name, schema) for name, schema in _of(answers, "serialization").items()}
+    return dict(sorted({**_of(bodies, "validation"), **written}.items()))
+
+
+def _of(models: Iterable[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Json]:
+    ordered = sorted(models, key=lambda model: model.__name__)
+    _, made = models_json_schema([(model, mode) for model in ordered], ref_template=REFERENCE)
+    found: dict[str, Json] = made.get("$defs", {})
+    return found

@@ -22,7 +22,8 @@ from PIL import Image
 
 from app.demo.specimens import draw_card_slip, draw_long_slip, draw_passport
 from app.vision.engines import EngineChoice, open_engines
-from app.vision.images import decode, measure_sharpness
+from app.vision.images import decode
+from app.vision.measures import measure_sharpness
 from app.vision.ocr import RapidTextReader
 from schemas.enums import CheckKind, ExtractionStatus, VerificationStatus
 from schemas.verifications import DeclaredDocument

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from app.vision import images
 from app.vision.faces.engine import CoreFaceEngine, build_face_engine
+from app.vision.measures import measure_sharpness, print_rows
 from app.vision.ocr import RapidTextReader
-from app.vision.print_rows import print_rows
 from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive_id
 from schemas.problems import Refused
 from schemas.tenant_settings import USUAL_CHECKS
@@ -50,7 +50,7 @@ class RealDecoder(ImageDecoder):
 
     @override
     async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
-        return images.measure_sharpness(picture, box)
+        return measure_sharpness(picture, box)
 
     @override
     async def encode(self, picture: Picture, box: Box) -> bytes:

@@ -31,10 +31,10 @@ from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import COPY_AT, load_core
 from app.vision.faces.parallax import parallax
-from app.vision.faces.thresholds import FAIL_AT
 from app.vision.images import decode
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
+from streams.verification.policy import FACE_FAIL_AT
 from streams.vision_ports import Embedding, Face, Picture, Pixels
 from tests.bench.reuse_stage import RealStage
 from tests.journeys.people import sign_in
@@ -136,7 +136,7 @@ def measured(core: FaceCore, shots: int) -> None:
         for name, is_copy, image in offered:
             own = chip_of(core, decode(image))
             for how, chip in shown.items():
-                if own is None or chip is None or core.distance(own[1], chip[1]) > FAIL_AT:
+                if own is None or chip is None or core.distance(own[1], chip[1]) > FACE_FAIL_AT:
                     far += 1  # no face, or another person's for the engine: rejected without a measure
                     continue
                 (copies if is_copy else others).append(
@@ -148,7 +148,7 @@ def measured(core: FaceCore, shots: int) -> None:
             f"{share} % {np.percentile(values, share):.2f}" for share in (0, 1, 5, 50, 95, 99, 100)
         )
         print_line(f"parallax of {len(found)} pairs with {title}: {shares}")
-    print_line(f"{far} pairs were not compared: no face, or a distance above {FAIL_AT}")
+    print_line(f"{far} pairs were not compared: no face, or a distance above {FACE_FAIL_AT}")
     noticed = np.mean([value <= COPY_AT for value, _ in copies])
     called = sum(value <= COPY_AT for value, _ in others)
     print_line(

@@ -14,7 +14,7 @@ import pytest
 from PIL import ImageFilter
 
 from app.demo.specimens import PassportSpecimen, draw_passport
-from app.vision.images import measure_sharpness
+from app.vision.measures import measure_sharpness
 from streams.vision_ports import Picture
 from tests.journeys.service import hopper
 

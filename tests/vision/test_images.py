@@ -17,10 +17,10 @@ from app.vision.images import (
     decode,
     encode_box,
     examine,
-    measure_sharpness,
     strip_metadata,
     with_digest,
 )
+from app.vision.measures import measure_sharpness
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
 from streams.vision_ports import Picture, Pixels
 from tests.specimens.degrade import blurred

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from app.vision.faces.dlib_engine import load_core
 from app.vision.faces.pose import MIDDLES_OF_EYES, measure_pose, pose_of
-from app.vision.faces.thresholds import FAIL_AT, PASS_AT
-from app.vision.images import measure_sharpness
+from app.vision.measures import measure_sharpness
 from schemas.movements import FrameHint, Movement
 from streams.sessions.image_rules import FrameSeen, FrameVerdict, Thresholds, judge_frame
 from streams.verification.observations import FacesSeen
-from streams.verification.policy import FaceBands, ImageThresholds, MovementBands
+from streams.verification.policy import FACE_FAIL_AT, FACE_PASS_AT, FaceBands, ImageThresholds, MovementBands
 from streams.vision_ports import Embedding, Face, Picture, Pose, Sharpness, Turn
 from tests.specimens.moving_head import Head
 from tests.vision.portraits import blur, compress
 
-LIMITS = Thresholds(MovementBands(), FaceBands(accept_at=PASS_AT, reject_above=FAIL_AT), ImageThresholds())
+LIMITS = Thresholds(
+    MovementBands(), FaceBands(accept_at=FACE_PASS_AT, reject_above=FACE_FAIL_AT), ImageThresholds()
+)
 FACE = np.array([(60.0, 0.0), (40.0, 2.0), (-62.0, 1.0), (-38.0, 0.0), (4.0, 70.0)])
 """Landmarks in the default engine's order: left eye outer, inner; right eye outer, inner; nose."""
 

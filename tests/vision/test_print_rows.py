@@ -5,7 +5,7 @@ import pytest
 
 from app.demo.specimens import draw_card_slip, draw_long_slip, draw_passport
 from app.vision.images import decode
-from app.vision.print_rows import print_rows
+from app.vision.measures import print_rows
 from streams.verification.reuse import PRINT_ROWS_MIN
 from streams.vision_ports import Picture
 from tests.specimens import degrade, people
