@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from app.process.output import say_warning
-from app.process.startup import installed_version
-from app.process.unknown_variables import unknown_variables
+from app.process.startup import installed_version, unknown_variables
 from app.settings import Settings, read_settings
 
 DataDir = Annotated[

@@ -9,8 +9,14 @@ import typer
 
 from app.cli.options import AsJson, BrokerPort, DataDir, Port, settings_of, start_settings_of
 from app.process.output import err, out, say_json, say_pairs, table
-from app.process.startup import CannotStart, refuse_taken_ports, run, settle_memory, wait_for_stop_signal
-from app.process.unknown_variables import warn_of_unknown_variables
+from app.process.startup import (
+    CannotStart,
+    refuse_taken_ports,
+    run,
+    settle_memory,
+    wait_for_stop_signal,
+    warn_of_unknown_variables,
+)
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
 from streams.runtime.kafka_client_config import LogAccess

@@ -32,8 +32,7 @@ from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.demo.webhook import Inbox, receiving_webhooks
 from app.observability.logging import configure_logging
 from app.process.output import err, out, say_pairs, say_rows
-from app.process.startup import CannotStart, wait_for_stop_signal
-from app.process.unknown_variables import warn_of_unknown_variables
+from app.process.startup import CannotStart, wait_for_stop_signal, warn_of_unknown_variables
 from app.settings import Settings
 from app.vision.forker import Forker
 from schemas.topics import TOPICS, Topic

@@ -1,19 +1,22 @@
-"""Run a role of the service: its ports, its start, and the signal that ends it."""
+"""Run a role of the service: its ports, its start, the variables it ignores, and the signal that ends it."""
 
 import asyncio
 import ctypes
+import difflib
 import gc
 import importlib
 import importlib.util
 import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from app.settings import Settings
+import structlog
+
+from app.settings import PREFIX, Settings
 
 READY_S: Final = 60.0
 """A start that takes longer has failed."""
@@ -43,6 +46,14 @@ _M_TRIM_THRESHOLD: Final = -1
 
 
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+
+log = structlog.get_logger("veristream")
+
+COMMAND_VARIABLES: Final = (f"{PREFIX}WEBHOOK_SECRET",)
+"""Read by `veristream webhook` and not by the service."""
+
+_NESTED: Final = "__"
+"""Between the parts of a setting that is an object: `SERVICE_FACES__DETECTOR__PATH`."""
 
 
 class CannotStart(Exception):
@@ -156,3 +167,37 @@ def installed_version() -> str:
         return version("veristream")
     except PackageNotFoundError:
         return "unknown"
+
+
+def known_variables() -> tuple[str, ...]:
+    """Return every variable that is read, those of secret files among them."""
+    known = list(COMMAND_VARIABLES)
+    for name, info in Settings.model_fields.items():
+        known.append(f"{PREFIX}{name}".upper())
+        if "SecretStr" in str(info.annotation):
+            known.append(f"{PREFIX}{name}_FILE".upper())
+    return tuple(known)
+
+
+def unknown_variables(names: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
+    """Return each unknown variable with the prefix of settings, with the nearest known name.
+
+    Values are never looked at. Without `names`, those of this process's environment.
+    """
+    known = known_variables()
+    for name in sorted(os.environ if names is None else names):
+        upper = name.upper()
+        if upper.startswith(PREFIX) and upper not in known and not _is_part_of_an_object(upper):
+            yield name, difflib.get_close_matches(upper, known, n=1, cutoff=0.0)[0]
+
+
+def warn_of_unknown_variables() -> None:
+    """Log a warning for each; every role calls it when it starts."""
+    for name, nearest in unknown_variables():
+        log.warning("settings.variable_ignored", variable=name, nearest=nearest)
+
+
+def _is_part_of_an_object(upper: str) -> bool:
+    whole, nested, _ = upper.partition(_NESTED)
+    field = Settings.model_fields.get(whole.removeprefix(PREFIX).lower())
+    return bool(nested) and field is not None and "dict" in str(field.annotation)

@@ -13,8 +13,7 @@ from app.cli.main import app
 from app.cli.migrate import migrate_store
 from app.cli.tenants import create_tenant
 from app.composition.existing_deployment import require_deployment
-from app.process.startup import CannotStart
-from app.process.unknown_variables import known_variables, unknown_variables, warn_of_unknown_variables
+from app.process.startup import CannotStart, known_variables, unknown_variables, warn_of_unknown_variables
 from app.settings import Settings
 from tests.journeys.service import begin_deployment, entries, veristream
 
