@@ -19,13 +19,6 @@ from streams.verification.rules import risk_level, risk_terms, to_reasons
 _SYSTEM: Final = Actor(actor_type=ActorType.SYSTEM)
 
 
-def new_matches(
-    answers: Sequence[Sequence[CheckAnswer]], reported: Sequence[tuple[str, str]]
-) -> tuple[ReasonCode, ...]:
-    """Return the reasons of the matches that count and were not reported; empty when there is none."""
-    return tuple(dict.fromkeys(_reasons(answers, frozenset(reported))))
-
-
 def _reasons(
     answers: Sequence[Sequence[CheckAnswer]], reported: frozenset[tuple[str, str]]
 ) -> Iterator[ReasonCode]:

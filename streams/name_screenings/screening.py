@@ -5,7 +5,9 @@ from typing import Final, NamedTuple
 
 from schemas.ids import TenantId
 from schemas.name_screenings import NameQuery, NameScreeningRequest, QueryResult
+from schemas.reasons import ReasonCode
 from schemas.screenings import CheckAnswer, CheckResultKind, Match, ScreeningTarget
+from streams.name_screenings.found_matches import _reasons
 from streams.ports.screening import Screening, ScreeningOptions, Suppression
 
 SEVERITY: Final = (
@@ -102,3 +104,10 @@ def merge(query: NameQuery, answers: Sequence[CheckAnswer], limit: int) -> Query
 def without_matches(results: Sequence[QueryResult]) -> tuple[QueryResult, ...]:
     """Return the results without anything that was asked or found about a person."""
     return tuple(one.model_copy(update={"ref": None, "matches": ()}) for one in results)
+
+
+def new_matches(
+    answers: Sequence[Sequence[CheckAnswer]], reported: Sequence[tuple[str, str]]
+) -> tuple[ReasonCode, ...]:
+    """Return the reasons of the matches that count and were not reported; empty when there is none."""
+    return tuple(dict.fromkeys(_reasons(answers, frozenset(reported))))

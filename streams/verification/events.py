@@ -25,7 +25,7 @@ def audit_ids(tenant_id: TenantId, stored: StoredVerification) -> tuple[AuditEve
     evaluated = _evaluated_id(tenant_id, verification_id)
     if stored.verification.review_case_id is None:
         return (evaluated,)
-    return (evaluated, review_case.opened_audit_id(tenant_id, verification_id))
+    return (evaluated, opened_audit_id(tenant_id, verification_id))
 
 
 def _evaluated_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
@@ -110,3 +110,8 @@ def event_of(
             reason_codes=codes_of(verification.reasons),
         ),
     )
+
+
+def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
+    """Derive the id of the audit row of a case's opening."""
+    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED))

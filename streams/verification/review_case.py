@@ -6,9 +6,10 @@ from typing import Final
 from schemas.audit import AuditAction, AuditEvent
 from schemas.enums import ActorType, CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
 from schemas.events import DecisionEvent, EventData, EventType
-from schemas.ids import AuditEventId, EventId, ReviewCaseId, TenantId, VerificationId, derive_id
+from schemas.ids import EventId, ReviewCaseId, TenantId, VerificationId, derive_id
 from schemas.reviews import ReviewCase
 from schemas.verifications import StoredVerification, codes_of
+from streams.verification.events import opened_audit_id
 
 UNASSIGNED: Final = "none"
 """Index value of unassigned cases."""
@@ -88,11 +89,6 @@ def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEve
             reason_codes=codes_of(verification.reasons),
         ),
     )
-
-
-def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
-    """Derive the id of the audit row of a case's opening."""
-    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED))
 
 
 def opened_audit(tenant_id: TenantId, stored: StoredVerification) -> AuditEvent:
