@@ -29,7 +29,7 @@ from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.tenants.api_keys import TenantKeys
 from streams.wallets.handler import AssessWallets
-from streams.webhooks.deliveries import Hand
+from streams.webhooks.ports import Hand
 from streams.webhooks.urls import USUAL_PORTS
 
 

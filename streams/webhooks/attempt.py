@@ -1,9 +1,8 @@
 """One attempt of one delivery: read, sign, post, store the result. A process killed in between repeats it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 import structlog
 
@@ -14,38 +13,12 @@ from streams.ports.errors import Conflict, Erased
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.webhooks import rules
-from streams.webhooks.ports import Answer, WebhookSender
+from streams.webhooks.ports import Answer, AttemptResult, Note, Outcome, WebhookSender
 from streams.webhooks.records import delivery_records
 from streams.webhooks.rules import STANDARD, Pace, Uniform
 from streams.webhooks.signing import open_secrets, signatures, timestamp
 
 log = structlog.get_logger(__name__)
-
-Note = Callable[[NoteAttempt], Awaitable[None]]
-"""Send the result of an attempt to the endpoint's actor; raises `StoreUnavailable` when Kafka is away."""
-
-
-class Outcome(StrEnum):
-    """The result of a `Deliver` command, for metrics."""
-
-    DELIVERED = "delivered"
-    RETRYING = "retrying"
-    FAILED = "failed"
-    """The last attempt of the schedule failed, or the receiver answered 410."""
-    CANCELLED = "cancelled"
-    NOT_DUE = "not_due"
-    """The delivery was attempted before or does not exist any more."""
-    UNRECORDED = "unrecorded"
-    """The receiver was called but the result could not be stored, so it will be called again."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptResult:
-    """The outcome of a `Deliver` command and the receiver's speed."""
-
-    outcome: Outcome
-    slow: bool | None = None
-    """Whether the receiver took longer than `rules.SLOW_MS` allows; None when it was not called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The delivery log of a tenant: list deliveries, send a test ping, and replay deliveries (G38)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,11 +17,9 @@ from streams.ports.records import BY_AGE, Change, Position, Record, RecordKind
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row
+from streams.webhooks.ports import Hand
 from streams.webhooks.records import delivery_records, endpoint_index, fresh, rearmed, status_index
 from streams.webhooks.rules import STORED_FOR, WRITABLE_FOR, is_past
-
-Hand = Callable[[Outgoing], Awaitable[None]]
-"""Write a record to Kafka; raises `StoreUnavailable` when it is not written."""
 
 
 @dataclass(frozen=True, slots=True)

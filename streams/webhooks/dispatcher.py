@@ -6,7 +6,6 @@ The state is in memory only: what the dispatcher drops or loses, the scheduler f
 import asyncio
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
@@ -18,11 +17,9 @@ from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
 from streams.runtime.guard import trace
 from streams.runtime.tenant_scope import tenant_scope
-from streams.webhooks.attempt import AttemptResult, Outcome
+from streams.webhooks.ports import Attempt, Outcome
 
 log = structlog.get_logger(__name__)
-
-Attempt = Callable[[Deliver], Awaitable[AttemptResult]]
 
 REMEMBERED: Final = 10_000
 """Endpoints remembered as prompt; the oldest are forgotten first."""

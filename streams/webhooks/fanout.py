@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 from weakref import WeakValueDictionary
 
 import structlog
@@ -20,6 +20,7 @@ from streams.ports.records import Change, Journal, Position, Record, RecordKind,
 from streams.runtime.event_publisher import key_of
 from streams.runtime.guard import Contract
 from streams.runtime.producer import Outgoing
+from streams.webhooks.ports import Write
 from streams.webhooks.records import delivery_records, firing_index, fresh
 from streams.webhooks.rules import LOST_AFTER, is_deliverable
 
@@ -30,14 +31,6 @@ ENDPOINTS_PAGE: Final = 100
 
 CLOCKS_APART: Final = timedelta(minutes=1)
 """How much later than an event an endpoint may be created and still get it: clocks of two machines differ."""
-
-
-class Write(Protocol):
-    """Write records to Kafka, as `LogWriter.write` does."""
-
-    async def __call__(self, *records: Outgoing) -> None:
-        """Write the records in order, or raise `StoreUnavailable`."""
-        ...
 
 
 READ_FOR_S: Final = 1.0

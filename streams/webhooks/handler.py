@@ -1,14 +1,11 @@
 """Execute the commands about an endpoint's deliveries."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.webhooks import Deliver, DeliveryCommand, NoteAttempt, ReplayEvents
 from streams.webhooks.health import UpdateHealth
+from streams.webhooks.ports import Offer
 from streams.webhooks.replay import DeliverAgain
-
-Offer = Callable[[Deliver], bool]
-"""Queue a delivery; False: the queue is full, and the scheduler offers it again."""
 
 
 @dataclass(frozen=True, slots=True)

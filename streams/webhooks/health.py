@@ -23,7 +23,8 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.ports.stores import WorkingState
 from streams.webhooks import rules
-from streams.webhooks.fanout import Write, command_record
+from streams.webhooks.fanout import command_record
+from streams.webhooks.ports import Write
 from streams.webhooks.records import endpoint_record, health_record
 
 log = structlog.get_logger(__name__)

@@ -1,10 +1,47 @@
-"""The port for sending webhooks."""
+"""Ports of webhooks: sending a body, writing to the log, and what comes of an attempt."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from schemas.webhooks import FailureKind
+from schemas.webhooks import Deliver, FailureKind, NoteAttempt
+from streams.runtime.producer import Outgoing
+
+
+class Outcome(StrEnum):
+    """The result of a `Deliver` command, for metrics."""
+
+    DELIVERED = "delivered"
+    RETRYING = "retrying"
+    FAILED = "failed"
+    """The last attempt of the schedule failed, or the receiver answered 410."""
+    CANCELLED = "cancelled"
+    NOT_DUE = "not_due"
+    """The delivery was attempted before or does not exist any more."""
+    UNRECORDED = "unrecorded"
+    """The receiver was called but the result could not be stored, so it will be called again."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """The outcome of a `Deliver` command and the receiver's speed."""
+
+    outcome: Outcome
+    slow: bool | None = None
+    """Whether the receiver took longer than `rules.SLOW_MS` allows; None when it was not called."""
+
+
+Note = Callable[[NoteAttempt], Awaitable[None]]
+"""Send the result of an attempt to the endpoint's actor; raises `StoreUnavailable` when Kafka is away."""
+
+Hand = Callable[[Outgoing], Awaitable[None]]
+"""Write a record to Kafka; raises `StoreUnavailable` when it is not written."""
+
+Offer = Callable[[Deliver], bool]
+"""Queue a delivery; False: the queue is full, and the scheduler offers it again."""
+
+Attempt = Callable[[Deliver], Awaitable[AttemptResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +72,12 @@ class WebhookSender(Protocol):
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Return the result; raises nothing but `CancelledError`."""
+        ...
+
+
+class Write(Protocol):
+    """Write records to Kafka, as `LogWriter.write` does."""
+
+    async def __call__(self, *records: Outgoing) -> None:
+        """Write the records in order, or raise `StoreUnavailable`."""
         ...

@@ -16,7 +16,8 @@ from streams.ports.events import FedEvent
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.webhooks import rules
-from streams.webhooks.fanout import Write, command_record
+from streams.webhooks.fanout import command_record
+from streams.webhooks.ports import Write
 from streams.webhooks.records import delivery_id, delivery_records, fresh, rearmed
 
 PAGE: Final = 200

@@ -18,7 +18,8 @@ from streams.ports.records import Change, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import Outgoing
-from streams.webhooks.fanout import Write, command_record
+from streams.webhooks.fanout import command_record
+from streams.webhooks.ports import Write
 from streams.webhooks.records import ALL_TENANTS, due_index
 
 log = structlog.get_logger(__name__)

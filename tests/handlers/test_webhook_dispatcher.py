@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from schemas.ids import DeliveryId, EndpointId
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
-from streams.webhooks.attempt import AttemptResult, Outcome
 from streams.webhooks.dispatcher import Bounds, Dispatcher
+from streams.webhooks.ports import AttemptResult, Outcome
 from tests.builders import ACME
 
 PROMPT = AttemptResult(Outcome.DELIVERED, slow=False)

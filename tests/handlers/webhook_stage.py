@@ -15,24 +15,18 @@ from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, DeliveryId, EndpointId, EventId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from schemas.webhooks import (
-    DeliveryCommand,
-    EndpointHealth,
-    SealedSecret,
-    StoredDelivery,
-    StoredEndpoint,
-)
+from schemas.webhooks import DeliveryCommand, EndpointHealth, SealedSecret, StoredDelivery, StoredEndpoint
 from streams.audit.commit import CommitAndPublish
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
-from streams.webhooks.attempt import AttemptDelivery, AttemptResult
+from streams.webhooks.attempt import AttemptDelivery
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.fanout_recovery import FanOutRecovery
 from streams.webhooks.handler import HandleDelivery
 from streams.webhooks.health import NoteAttempts, UpdateHealth
-from streams.webhooks.ports import WebhookSender
+from streams.webhooks.ports import AttemptResult, WebhookSender
 from streams.webhooks.records import delivery_id, endpoint_index, endpoint_record, tenant_record
 from streams.webhooks.replay import DeliverAgain
 from streams.webhooks.scheduler import DeliveryScheduler
