@@ -17,7 +17,7 @@ from app.adapters.cassandra.session import Statement
 from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.security.at_rest import SealingJournal
 from app.adapters.security.crypto import RootKey, RootKeyRefused
-from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
+from app.adapters.shared.opening import SchemaRefused, StoreRefused
 from app.cli.migrate import migrate_store
 from app.composition.cassandra import address_of
 from app.composition.stores import open_deployment

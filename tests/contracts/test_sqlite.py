@@ -14,7 +14,7 @@ import pytest
 
 from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.security.crypto import RootKey, RootKeyRefused
-from app.adapters.shared.open_errors import SchemaRefused
+from app.adapters.shared.opening import SchemaRefused
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.batch_thread import ALONG_EVERY
 from app.adapters.sqlite.stores import open_sqlite_stores

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from app.adapters.files.data_dir import DATABASE_FILE
-from app.adapters.shared.open_errors import SchemaRefused
+from app.adapters.shared.opening import SchemaRefused
 from app.adapters.sqlite.engine import prepare
 from app.adapters.sqlite.migration import plan_migration, try_migration
 from app.adapters.sqlite.schema import APPLICATION_ID, MIGRATIONS, NEWEST, OLDEST, standing_version

@@ -19,7 +19,7 @@ from app.adapters.cassandra.driver import (
     build_profiles,
 )
 from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
-from app.adapters.shared.open_errors import StoreRefused
+from app.adapters.shared.opening import StoreRefused
 from schemas.problems import StoreUnavailable, VeristreamError
 
 PROTOCOL: Final = 5

@@ -11,7 +11,7 @@ from app.adapters.cassandra.keyspace import KEY_CHECK, keep_setting, read_settin
 from app.adapters.cassandra.session import Session
 from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused
-from app.adapters.shared.open_errors import StoreRefused
+from app.adapters.shared.opening import StoreRefused
 
 MARKER: Final = "store.id"
 """The file in the evidence folder that says whose it is."""

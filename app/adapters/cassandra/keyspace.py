@@ -33,8 +33,7 @@ from app.adapters.cassandra.schema import (
 )
 from app.adapters.cassandra.session import Attempt, Session, Statement
 from app.adapters.shared.columns import to_pairs_text
-from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused, StoreRefused
-from app.adapters.shared.unlisted_records import LISTED_KINDS, missing_index
+from app.adapters.shared.opening import LISTED_KINDS, UNREADABLE, SchemaRefused, StoreRefused, missing_index
 from schemas.problems import StoreUnavailable
 from streams.ports.records import Record
 

@@ -1,4 +1,4 @@
-"""Find the index that lists a record for its removal, for migrations of records written before there was one.
+"""What opening a store needs of both: errors that say how to fix it, and the index that older records lack.
 
 Until schema 5 such records may be under no index. The pairs are literal, for a migration is not edited once
 it was released; `streams` defines the same in `BY_AGE`, `ended_index`, `opened_index` and `seen_index`.
@@ -10,6 +10,19 @@ from typing import Final
 
 from schemas.base import rfc3339
 from schemas.ids import PLATFORM
+from schemas.problems import VeristreamError
+
+UNREADABLE: Final = "of before the first release, which this version does not read: begin with an empty one"
+"""Ends the refusal of a store whose tables were never released."""
+
+
+class SchemaRefused(VeristreamError):
+    """The store was written by a newer version, is another program's, or was not brought up to this one."""
+
+
+class StoreRefused(VeristreamError):
+    """The store answers and will not do as configured: credentials, TLS, names, or another store's folder."""
+
 
 Pair = tuple[str, str]
 """(index name, value)."""

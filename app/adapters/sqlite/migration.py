@@ -9,7 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from app.adapters.security.crypto import sync_folder
-from app.adapters.shared.open_errors import SchemaRefused
+from app.adapters.shared.opening import SchemaRefused
 from app.adapters.sqlite import schema
 from schemas.problems import StoreUnavailable
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.adapters.shared.columns import from_pairs_text, to_pairs_text
-from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused
-from app.adapters.shared.unlisted_records import LISTED_KINDS, missing_index
+from app.adapters.shared.opening import LISTED_KINDS, UNREADABLE, SchemaRefused, missing_index
 
 APPLICATION_ID: Final = 0x56535452
 """Says in the file's header whose it is ("VSTR")."""
