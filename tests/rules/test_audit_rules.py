@@ -8,7 +8,7 @@ import pytest
 from schemas.audit import AuditAction, AuditEvent, ChainLink
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, derive_id
-from streams.audit.merkle import inclusion_path, is_included, tree_hash
+from streams.audit.checkpoints import inclusion_path, is_included, tree_hash
 from streams.audit.rules import (
     FIRST_PREVIOUS,
     ChainFault,

@@ -25,10 +25,16 @@ from schemas.enums import ActorType
 from schemas.ids import PLATFORM, AuditEventId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
 from streams.audit.checkpointing import CheckpointCopy, CheckpointWriter
-from streams.audit.checkpoints import HEADS_AT_ONCE, Ledger, next_checkpoints, read_history
+from streams.audit.checkpoints import (
+    HEADS_AT_ONCE,
+    Ledger,
+    inclusion_path,
+    is_included,
+    next_checkpoints,
+    read_history,
+)
 from streams.audit.commit import act
 from streams.audit.handler import SealChain
-from streams.audit.merkle import inclusion_path, is_included
 from streams.audit.rows import write_row
 from streams.ports.records import Change
 from streams.runtime.producer import MAX_RECORD_BYTES
