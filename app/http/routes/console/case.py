@@ -111,8 +111,7 @@ async def _flows(call: Call, actions: CaseActions) -> list[Mapping[str, Any]]:
     if actions.blocked:
         return []
     listed = await ask(call, "/v1/verification-flows", {"status": "ACTIVE", "limit": "100"})
-    flows: list[Mapping[str, Any]] = listed["flows"]
-    return flows
+    return [*listed["flows"]]
 
 
 def case_page_endpoints(pages: CasePages) -> tuple[Endpoint, ...]:

@@ -20,12 +20,13 @@ from app.http.routes.console.audit import AuditPages, audit_page_endpoints
 from app.http.routes.console.case import CasePages, case_page_endpoints
 from app.http.routes.console.flows import FlowPages, flow_page_endpoints
 from app.http.routes.console.queue import QueuePages, queue_endpoints
-from app.http.routes.console.sessions import SessionPages, session_page_endpoints
 from app.http.routes.console.subject import SubjectPages, search_endpoints, subject_page_endpoints
 from app.http.routes.console.transactions import TransactionPages, transaction_page_endpoints
 from app.http.routes.console.verifications import (
+    SessionPages,
     VerificationListPages,
     VerificationPages,
+    session_page_endpoints,
     verification_list_endpoints,
     verification_page_endpoints,
 )
