@@ -28,10 +28,11 @@ from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.console.administration import platform_page_endpoints
 from app.http.routes.console.endpoints import console_endpoints
-from app.http.routes.control_sessions import sign_in_endpoints
+from app.http.routes.control_mfa import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
 from app.http.routes.document_numbers import NumberRoutes, number_endpoints
+from app.http.routes.documentation import page_endpoints
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
@@ -42,7 +43,6 @@ from app.http.routes.lists.platform import PlatformListRoutes, platform_list_end
 from app.http.routes.lists.routes import ListRoutes, list_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.name_screenings import NameScreeningRoutes, name_screening_endpoints
-from app.http.routes.pages import page_endpoints
 from app.http.routes.people import PeopleRoutes, people_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints

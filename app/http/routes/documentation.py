@@ -1,4 +1,7 @@
-"""`/docs`: the documentation, from the packaged pages and from what the service knows of itself (P1)."""
+"""The pages for people: `/docs`, of packaged pages and what the service knows of itself, and `/verify` (P1).
+
+A session's token is in the fragment, which no browser sends: the capture page is the same for every session.
+"""
 
 import asyncio
 import gzip
@@ -6,7 +9,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -14,16 +17,16 @@ from aiohttp import web
 
 from app.http.asyncapi import describe_decisions
 from app.http.endpoints import Call, Endpoint
-from app.http.pages import HTML, PAGE_HEADERS, compressible, page_endpoint
+from app.http.headers import language
+from app.http.pages import CAMERA_HEADERS, HTML, PAGE_HEADERS, compressible, page_endpoint
 from app.http.problem_texts import TEXT_OF
 from app.http.responses import JSON
-from app.http.routes.pages import IMMUTABLE
 from app.web.assets import HASH_LENGTH, PREFIX
 from app.web.documentation.markdown import block
 from app.web.documentation.pages import DRAWN, FIRST, HOME, address_of, names, navigation, page
 from app.web.documentation.reference import Family, families, shapes
 from app.web.documentation.search import Section, index
-from app.web.site import site
+from app.web.site import CODES, site
 from schemas.problems import STATUS_OF, ProblemCode
 from schemas.reason_catalogue import CATALOGUE
 
@@ -32,6 +35,12 @@ LANGUAGE: Final = "en"
 
 Page = tuple[bytes, bytes]
 """As it is, and compressed with gzip."""
+
+VERIFY: Final = "/verify"
+
+ASSET: Final = PREFIX + "{name}"
+
+IMMUTABLE: Final = "public, max-age=31536000, immutable"
 
 
 class DocumentationRoutes:
@@ -185,4 +194,36 @@ def documentation_endpoints(routes: DocumentationRoutes) -> tuple[Endpoint, ...]
         page_endpoint(
             index, routes.show_index, "Read the index of the documentation's search", digest, media_type=JSON
         ),
+    )
+
+
+async def show_verify(call: Call) -> web.Response:
+    """Answer the capture page in the language the browser likes best among those there are."""
+    code = language(call.request, CODES)
+    page = _verify(code)
+    headers = {**CAMERA_HEADERS, "Content-Language": code, "Vary": "Accept-Language"}
+    return compressible(call.request, *page, HTML, headers)
+
+
+@cache
+def _verify(code: str) -> tuple[bytes, bytes]:
+    page = site().draw("verify.html", code)
+    return page, gzip.compress(page, 9, mtime=0)
+
+
+async def show_asset(call: Call) -> web.Response:
+    """Answer a static file; its name changes with its content, so it may be kept for good."""
+    asset = site().assets.by_name.get(call.path_value("name"))
+    if asset is None:
+        raise web.HTTPNotFound
+    headers = {"Cache-Control": IMMUTABLE}
+    return compressible(call.request, asset.content, asset.gzipped, asset.media_type, headers)
+
+
+def page_endpoints() -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    name = {"name": r"[a-z-]{1,40}\.[0-9a-f]{10}\.[a-z]{2,4}"}
+    return (
+        page_endpoint(VERIFY, show_verify, "Show the capture page"),
+        page_endpoint(ASSET, show_asset, "Read a static file of the pages", name, media_type="text/css"),
     )
