@@ -14,10 +14,11 @@ from app.http.bodies import BodyReader
 from app.http.endpoints import Answer, Call, Endpoint, reviewer
 from app.http.headers import idempotency_key
 from app.http.idempotent_create import REPLAYED, created_or_replayed
-from app.http.ports import FrontPorts
+from app.http.ports import FrontPorts, FrontSettings
 from app.http.responses import json_answer
 from app.http.reviewer_cookie import SETS, SETS_BOTH, add_device_cookie, counted, set_cookie
-from app.http.routes.control_sessions import IDEMPOTENCY
+from app.http.routes.control_password import PasswordRoutes, password_endpoints
+from app.http.routes.control_sessions import IDEMPOTENCY, SessionRoutes, session_endpoints
 from schemas.audit import AuditAction
 from schemas.base import Frozen, TextForm
 from schemas.problems import ProblemCode
@@ -30,7 +31,10 @@ from schemas.sign_in import (
     RecoveryCodes,
 )
 from streams.sign_in import second_factor
+from streams.sign_in.attempt_limits import SignInLimits
 from streams.sign_in.factor_check import Presented, verify_factor
+from streams.sign_in.passwords import ChangePassword, ResetPassword
+from streams.sign_in.sign_in import SignIn
 
 PATH: Final = "/v1/control/mfa"
 VERIFY: Final = f"{PATH}/verify"
@@ -210,4 +214,16 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
             problems=(ProblemCode.NOT_FOUND,),
             audits=(AuditAction.MFA_RESET,),
         ),
+    )
+
+
+def sign_in_endpoints(ports: FrontPorts, bodies: BodyReader, settings: FrontSettings) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    people, base_url = ports.people, settings.base_url
+    limits = SignInLimits(None if settings.rate_limits is None else settings.rate_limits.sign_in)
+    change, reset = ChangePassword(people, limits), ResetPassword(people, limits)
+    return (
+        *session_endpoints(SessionRoutes(ports, bodies, base_url, SignIn(people, limits))),
+        *factor_endpoints(FactorRoutes(ports, bodies, base_url)),
+        *password_endpoints(PasswordRoutes(ports, bodies, base_url, change, reset)),
     )

@@ -1,4 +1,4 @@
-"""The routes of signing in; `/v1/control/sessions`: reviewers sign in, see and end sessions (G49, G87)."""
+"""`/v1/control/sessions`: reviewers sign in, see their sessions and end them (G49, G87)."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from app.http.bodies import BodyReader
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
 from app.http.headers import cookie_named, idempotency_key
 from app.http.idempotent_create import REPLAYED, created_or_replayed
-from app.http.ports import FrontPorts, FrontSettings
+from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.reviewer_cookie import (
     SETS,
@@ -21,17 +21,13 @@ from app.http.reviewer_cookie import (
     refuse_foreign_page,
     set_cookie,
 )
-from app.http.routes.control_mfa import FactorRoutes, factor_endpoints
-from app.http.routes.control_password import PasswordRoutes, password_endpoints
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.ids import ReviewerSessionId
 from schemas.problems import ProblemCode
 from schemas.sign_in import ReviewerSessionList, SignedInSession
-from streams.sign_in.attempt_limits import SignInLimits
 from streams.sign_in.cookies import DEVICE_COOKIE
 from streams.sign_in.password_rules import MAX_GIVEN
-from streams.sign_in.passwords import ChangePassword, ResetPassword
 from streams.sign_in.sessions import end_session, list_sessions, session_of, show
 from streams.sign_in.sign_in import SignIn, SignInRequest
 
@@ -178,16 +174,4 @@ def session_endpoints(routes: SessionRoutes) -> tuple[Endpoint, ...]:
             problems=(ProblemCode.PERMISSION_DENIED,),
             audits=(AuditAction.REVIEWER_SIGNED_OUT,),
         ),
-    )
-
-
-def sign_in_endpoints(ports: FrontPorts, bodies: BodyReader, settings: FrontSettings) -> tuple[Endpoint, ...]:
-    """Return the routes as data."""
-    people, base_url = ports.people, settings.base_url
-    limits = SignInLimits(None if settings.rate_limits is None else settings.rate_limits.sign_in)
-    change, reset = ChangePassword(people, limits), ResetPassword(people, limits)
-    return (
-        *session_endpoints(SessionRoutes(ports, bodies, base_url, SignIn(people, limits))),
-        *factor_endpoints(FactorRoutes(ports, bodies, base_url)),
-        *password_endpoints(PasswordRoutes(ports, bodies, base_url, change, reset)),
     )
