@@ -5,10 +5,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from kio.schema.errors import ErrorCode
-
-from app.broker.errors import Refused
-
 T = TypeVar("T")
 
 
@@ -105,14 +101,6 @@ class Member:
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
         self.joining = self.syncing = None
-
-
-class MemberIdRequired(Refused):
-    """A first join is answered with the id to join again with (KIP-394)."""
-
-    def __init__(self, member_id: str) -> None:
-        super().__init__(ErrorCode.member_id_required)
-        self.member_id = member_id
 
 
 def elect_protocol(members: Collection[Member]) -> str:
