@@ -96,12 +96,8 @@ def copy_database(root: Path, name: str, source: sqlite3.Connection, counted: Co
 
 def entry_of(root: Path, name: str) -> FileEntry:
     """Return the entry of a file that was written already, once it is flushed to the disk."""
-    digest = hashlib.sha256()
     with (root / name).open("rb") as file:
-        size = 0
-        while block := file.read(BLOCK_BYTES):
-            digest.update(block)
-            size += len(block)
+        digest, size = hashlib.file_digest(file, "sha256"), file.tell()
         os.fsync(file.fileno())
     return FileEntry(name=name, size=size, sha256=digest.hexdigest())
 

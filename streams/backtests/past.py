@@ -17,7 +17,6 @@ from streams.verification.records import Index
 
 PAGE: Final = 200
 
-
 KINDS: Final = (RecordKind.TRANSACTION, RecordKind.HISTORIC_TRANSACTION)
 """What features count: what was decided, and what was imported (G119)."""
 

@@ -92,12 +92,9 @@ def _identifier(target: ScreeningTarget, entry: NameEntry) -> Iterator[Evidence]
     listed = {normal_identifier(known.value): known for known in entry.identifiers}
     listed.pop("", None)
     for identifier in target.identifiers:
-        known = listed.get(normal_identifier(identifier.value))
-        if known is not None:
-            effect = EvidenceEffect.SUPPORTS
-            yield _evidence(
-                EvidenceFeature.IDENTIFIER, effect, identifier.value, known.value, f"same {known.type}"
-            )
+        if known := listed.get(normal_identifier(identifier.value)):
+            effect, detail = EvidenceEffect.SUPPORTS, f"same {known.type}"
+            yield _evidence(EvidenceFeature.IDENTIFIER, effect, identifier.value, known.value, detail)
 
 
 def _address(target: ScreeningTarget, entry: NameEntry) -> Iterator[Evidence]:

@@ -49,11 +49,7 @@ async def transaction_effects(
         return TransactionEffects((record,), (), (), transaction.decision_id)
     reinstated = await _reinstated(stored, tenant_id, after)
     return TransactionEffects(
-        (
-            record,
-            *(() if reinstated is None else (reinstated,)),
-            *transfer_records(tenant_id, after),
-        ),
+        (record, *(() if reinstated is None else (reinstated,)), *transfer_records(tenant_id, after)),
         (
             *change_rows(tenant_id, before, after, actor),
             *(() if reinstated is None else (_reinstated_row(tenant_id, after, actor),)),
