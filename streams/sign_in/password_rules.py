@@ -22,6 +22,8 @@ _MIN_LOCAL_PART: Final = 4
 _LISTED: Final = frozenset(FREQUENCY_LISTS["passwords"])
 """Thirty thousand passwords of breaches, in lower case."""
 
+NEW_PASSWORD: Final = "/new_password"  # noqa: S105 - a place in the body
+
 
 def normal_password(password: str) -> str:
     """Return the password in Unicode NFC (RFC 8265 section 4)."""

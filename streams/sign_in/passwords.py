@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
@@ -15,12 +14,10 @@ from streams.reviewers.members import Amended, amend, load_member
 from streams.reviewers.tokens import read_token, refused_token, require_outstanding
 from streams.sign_in.attempt_limits import SignInLimits, clear, give_back, take
 from streams.sign_in.cookies import issue_device
-from streams.sign_in.password_rules import require_acceptable
+from streams.sign_in.password_rules import NEW_PASSWORD, require_acceptable
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, with_rotated
 from streams.sign_in.sign_in import credentials_invalid
-
-NEW_PASSWORD: Final = "/new_password"  # noqa: S105 - a place in the body
 
 
 @dataclass(frozen=True, slots=True)

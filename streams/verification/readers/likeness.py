@@ -23,6 +23,9 @@ _LATIN_OF: Final = str.maketrans(
 )
 """Greek and Cyrillic capitals that are drawn like Latin ones."""
 
+SAME_TO_THE_EYE: Final = (frozenset("0O"), frozenset("1I"))
+"""Characters that many typefaces draw alike, so that a recogniser's choice between them is unreliable."""
+
 
 def latin(text: str) -> str:
     """Return a text in capitals, Greek and Cyrillic capitals drawn like Latin ones written as these."""

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Final
 
 from streams.verification.observations import grade
-from streams.verification.readers.likeness import fold
+from streams.verification.readers.likeness import SAME_TO_THE_EYE, fold
 from streams.verification.readers.td3_lines import FILLER, NUMBER, VALUE_OF, verify
 from streams.verification.readers.td3_mrz import DOUBTED, PROVEN, PROVEN_TYPED, REQUIRED, Td3Reading
 
@@ -19,8 +19,6 @@ CLEAR: Final = 0.93
 """Recogniser's score from which a print counts as clearly read."""
 VERY_CLEAR: Final = 0.98
 """The same where a single letter makes the difference."""
-_SAME_TO_THE_EYE: Final = (frozenset("0O"), frozenset("1I"))
-"""Characters that many typefaces draw alike, so that a recogniser's choice between them is unreliable."""
 _BLIND: Final = frozenset("6G1L8S5FP")
 """Characters with a look-alike of the same check digit value."""
 _LEGIBLE: Final = 0.97
@@ -74,7 +72,7 @@ def spelt(second: str, printed: Spelling) -> Spelt:
     pairs = [{one, other} for one, other in zip(number, printed.text, strict=True) if one != other]
     if len(pairs) <= _SLIPS_MAX and _holds(_with_number(second, printed.text)):
         return Spelt.DOUBTFUL if all(map(_is_slip, pairs)) else Spelt.OTHER
-    if all(pair in _SAME_TO_THE_EYE for pair in pairs):
+    if all(pair in SAME_TO_THE_EYE for pair in pairs):
         return Spelt.SAME
     if fold(printed.text) != fold(number):
         return Spelt.OTHER
