@@ -198,8 +198,9 @@ class Coordinator:
             await asyncio.sleep(interval_s)
             now = asyncio.get_running_loop().time()
             for group in list(self._groups.values()):
-                if now - looked > interval_s + EXPIRY_INTERVAL_S:
-                    group.extend_sessions(now - looked)
+                if now - looked > interval_s + EXPIRY_INTERVAL_S:  # it did not run: heartbeats lie unread
+                    for member in group.members.values():
+                        member.deadline += now - looked
                 group.expire(now)
             self._drop([name for name, group in self._groups.items() if group.idle])
 

@@ -323,13 +323,6 @@ class Group:
         sessions = [member.deadline for member in self.members.values() if not member.waiting]
         return min((*sessions, *self._promised.values()), default=math.inf)
 
-    def extend_sessions(self, by_s: float) -> None:
-        """Give members the time in which the broker itself did not run: their heartbeats are still unread."""
-        for member in self.members.values():
-            member.deadline += by_s
-        for member_id in self._promised:
-            self._promised[member_id] += by_s
-
     def expire(self, now: float) -> None:
         """Remove members not heard of in time and promised ids nobody came back with."""
         for member_id in [key for key, deadline in self._promised.items() if deadline < now]:
