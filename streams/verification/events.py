@@ -9,6 +9,7 @@ from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, VerificationId, derive_id
 from schemas.verifications import StoredVerification, SubmitVerification, codes_of
 from streams.verification import review_case
+from streams.verification.review_case import opened_audit_id
 
 EVENT_OF: Final = {
     VerificationStatus.APPROVED: EventType.VERIFICATION_APPROVED,
@@ -110,8 +111,3 @@ def event_of(
             reason_codes=codes_of(verification.reasons),
         ),
     )
-
-
-def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
-    """Derive the id of the audit row of a case's opening."""
-    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED))

@@ -6,10 +6,9 @@ from typing import Final
 from schemas.audit import AuditAction, AuditEvent
 from schemas.enums import ActorType, CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
 from schemas.events import DecisionEvent, EventData, EventType
-from schemas.ids import EventId, ReviewCaseId, TenantId, VerificationId, derive_id
+from schemas.ids import AuditEventId, EventId, ReviewCaseId, TenantId, VerificationId, derive_id
 from schemas.reviews import ReviewCase
 from schemas.verifications import StoredVerification, codes_of
-from streams.verification.events import opened_audit_id
 
 UNASSIGNED: Final = "none"
 """Index value of unassigned cases."""
@@ -115,3 +114,8 @@ def opened_audit(tenant_id: TenantId, stored: StoredVerification) -> AuditEvent:
         created_at=verification.created_at,
         livemode=stored.livemode,
     )
+
+
+def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
+    """Derive the id of the audit row of a case's opening."""
+    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED))
