@@ -25,11 +25,10 @@ from faust.types.transports import ConsumerT, ProducerT
 from mode import Service, ServiceT
 from typing_extensions import override
 
-from streams.runtime.bookkeeping import UnwatchedConsumer
+from streams.runtime.bookkeeping import UnwatchedConsumer, buffer_of, takes_at_once
 from streams.runtime.consumer_thread import PatchedThread
 from streams.runtime.fetch_waits import PATIENT_WAIT_MS
 from streams.runtime.record_batches import append
-from streams.runtime.stream_buffers import buffer_of, takes_at_once
 
 log = structlog.get_logger(__name__)
 

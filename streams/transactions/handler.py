@@ -52,7 +52,6 @@ from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.features import Earlier
 from streams.transactions.fields import fields_of
-from streams.transactions.holds import ExpireHolds
 from streams.transactions.identity import IDENTITY_FIELDS, Identities
 from streams.transactions.importing import ImportTransactions
 from streams.transactions.keyed.asking import KeyedFeatures
@@ -63,6 +62,7 @@ from streams.transactions.records import request_label
 from streams.transactions.row import newest_id
 from streams.transactions.rules import SubjectState, decide
 from streams.transactions.sandbox import scenario_for
+from streams.transactions.scheduler import ExpireHolds
 from streams.transactions.standing import Standings
 from streams.transactions.velocity import VelocityRows, event_of
 from streams.transactions.wallets import TransactionWallets

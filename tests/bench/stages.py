@@ -60,7 +60,7 @@ RULES: Final = (
     Rule("/aiokafka/consumer/", "fetch"),
     Rule("/streams/runtime/consumer.py", "fetch"),
     Rule("/streams/runtime/consumer_thread.py", "fetch"),
-    Rule("/streams/runtime/stream_buffers.py", "fetch"),
+    Rule("/streams/runtime/bookkeeping.py", "fetch"),
     Rule("/faust/transport/", "fetch"),
     Rule("/mode/threads.py", "fetch"),
     Rule("/streams/runtime/authentication.py", "decode"),

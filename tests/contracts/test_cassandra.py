@@ -11,12 +11,11 @@ import pytest
 from typing_extensions import override
 
 from app.adapters.cassandra import search_index
-from app.adapters.cassandra.batches import parted
 from app.adapters.cassandra.change_outbox import EVENTS
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.records import CassandraRecords
-from app.adapters.cassandra.session import Session, Statement
+from app.adapters.cassandra.session import Session, Statement, parted
 from app.adapters.cassandra.stores import build_stores
 from app.adapters.cassandra.time_slot_queue import (
     CUT_AFTER_MICROS,

@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 
 from typing_extensions import override
 
-from app.adapters.cassandra.batches import BATCH_BYTES, bytes_of
 from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.evidence_rows import (
     STANDING,
@@ -26,7 +25,7 @@ from app.adapters.cassandra.evidence_rows import (
 )
 from app.adapters.cassandra.keys import SubjectKeys
 from app.adapters.cassandra.server_clock import StoreClock
-from app.adapters.cassandra.session import Session, Write
+from app.adapters.cassandra.session import BATCH_BYTES, Session, Write, bytes_of
 from app.adapters.files.blobs import BlobFiles, BlobName
 from app.adapters.security.keyring import SubjectKey
 from schemas.ids import EvidenceId, SubjectId, TenantId

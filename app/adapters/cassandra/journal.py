@@ -10,7 +10,6 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
-from app.adapters.cassandra.batches import BATCH_BYTES, bytes_of, parted
 from app.adapters.cassandra.change_outbox import Companion, Outbox, is_derived, pack
 from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.event_outbox import Emitting
@@ -25,7 +24,16 @@ from app.adapters.cassandra.records import (
     month_write,
 )
 from app.adapters.cassandra.server_clock import StoreClock
-from app.adapters.cassandra.session import Attempt, Session, Settled, Statement, Write
+from app.adapters.cassandra.session import (
+    BATCH_BYTES,
+    Attempt,
+    Session,
+    Settled,
+    Statement,
+    Write,
+    bytes_of,
+    parted,
+)
 from app.adapters.shared.columns import to_micros, to_pairs_text
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId
