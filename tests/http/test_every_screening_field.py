@@ -211,9 +211,9 @@ async def test_a_wrong_field_is_refused_at_its_place(front: Front, route: Route)
     found = []
     for fault, body, place in wrong_bodies(route.body):
         answer = await send(front, person, route, body)
-        told = [one.get("pointer") or "" for one in problems(answer)]
-        if answer.status >= 500 or not any(at.startswith(pointer_to(place)) for at in told):
-            found.append((fault, pointer_to(place), answer.status, told or answer.body[:200]))
+        reported = [one.get("pointer") or "" for one in problems(answer)]
+        if answer.status >= 500 or not any(at.startswith(pointer_to(place)) for at in reported):
+            found.append((fault, pointer_to(place), answer.status, reported or answer.body[:200]))
 
     assert found == []
 
