@@ -86,20 +86,25 @@ def _is_of_another(number: phonenumbers.PhoneNumber, country: str) -> bool:
 def examine_email(address: str, disposable: Container[str] = DISPOSABLE_DOMAINS) -> ContactDetail:
     """Examine an address by the syntax and lengths of RFC 5321 and RFC 6531.
 
-    Two spellings are one address when they differ in case, in what follows a `+`, or in how the domain is
-    written. A domain is disposable when it or a domain above it is in `disposable`.
+    Two spellings are one address when they differ in case, in what follows a `+` behind a mailbox, or in how
+    the domain is written. A domain is disposable when it or a domain above it is in `disposable`.
     """
     try:
         valid = validate_email(address, check_deliverability=False, strict=True)
     except EmailNotValidError:
         return ContactDetail((ReasonCode.EMAIL_INVALID,))
-    mailbox, domain = valid.local_part.casefold().partition("+")[0], valid.ascii_domain.lower()
+    mailbox, domain = _without_tag(valid.local_part.casefold()), valid.ascii_domain.lower()
     findings = []
     if _is_listed(domain, disposable):
         findings.append(ReasonCode.EMAIL_DISPOSABLE)
     if mailbox in ROLES:
         findings.append(ReasonCode.EMAIL_ROLE)
     return ContactDetail(tuple(findings), f"{mailbox}@{domain}")
+
+
+def _without_tag(local_part: str) -> str:
+    mailbox = local_part.partition("+")[0]
+    return local_part if mailbox.endswith(".") or not mailbox else mailbox
 
 
 def _is_listed(domain: str, disposable: Container[str]) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 NAMES: Final = (
     "backtests",
     "backup",
+    "own_past",
     "page_loads",
     "page_traffic",
     "policy_rules",

@@ -1,8 +1,9 @@
 """Backtests beside live decisions of the same policy: `python -m tests.bench.backtests --help`.
 
 In one run on the same cores: payments are decided until so many are stored, the published policy is tried on
-all of them, and payments at a fixed rate are timed with a backtest beside them and without, in turns. What a
-backtest does on one core is what its process decides in a second of processor time, and so for a worker.
+all of them, here and on a restored backup as on another machine, and payments at a fixed rate are timed with
+a backtest beside them and without, in turns. What a backtest does on one core is what its process decides in
+a second of processor time, and so for a worker.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from typing import Any, Final
 import psutil
 
 from schemas.base import rfc3339
+from tests.bench.own_past import OTHER_MACHINE, digest_of, replayed, restored, say
 from tests.bench.paying import POLICIES, Paid, running_paid
 from tests.bench.staged_fleets import SPLIT
 from tests.chaos.transaction_kills import BACKTEST_MODULE
@@ -34,24 +36,34 @@ OVER: Final = frozenset({"DONE", "FAILED", "CANCELLED"})
 
 
 async def run(transactions: int, rounds: int, seconds: float) -> int:
-    """Measure; 1 when a decision of the past is changed."""
+    """Measure; 1 when a decision of the past is changed, or another one elsewhere."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        async with running_paid(Path(name), SPLIT) as paid:
+        async with running_paid(Path(name, "here"), SPLIT) as paid:
             before = paid.fleet.spent_s()
             measured, _ = await paid.closed(transactions)
             spent = paid.fleet.spent_s()
             worker = next(name for name in spent if name.startswith("worker"))
             live = transactions / (spent[worker] - before[worker])
             say(measured.line("payments") + f", {live:.0f} in a second of the worker's CPU")
-            result, core = await _alone(paid)
+            backtest_id, result, core = await _alone(paid)
             say(f"row: a backtest decides {core:.0f} in a second of CPU, {core / live:.2f} x a worker")
             say(f"row: {result['changed']} of {result['evaluated']:,} changed, {result['unknown']} unknown")
-            await _beside(paid, SHARE * measured.per_second, rounds, seconds)
-    return 1 if result["changed"] else 0
+            digests = digest_of(result), digest_of(await _elsewhere(paid, Path(name), backtest_id))
+            say(f"row: results by sha256: {digests[0]} here, {digests[1]} elsewhere")
+            if rounds:
+                await _beside(paid, SHARE * measured.per_second, rounds, seconds)
+    return 1 if result["changed"] or len(set(digests)) > 1 else 0
 
 
-async def _alone(paid: Paid) -> tuple[dict[str, Any], float]:
-    """Return the result of a backtest of everything, and what it decided in a second of CPU."""
+async def _elsewhere(paid: Paid, folder: Path, backtest_id: str) -> dict[str, Any]:
+    """Return the result of the same backtest on a restored backup, in a process of another environment."""
+    elsewhere = folder / "elsewhere"
+    await restored(paid.folder, elsewhere, folder / "backup")
+    return await replayed(elsewhere, paid.fleet.tenant_id, backtest_id, OTHER_MACHINE)
+
+
+async def _alone(paid: Paid) -> tuple[str, dict[str, Any], float]:
+    """Return a backtest of everything, its result, and what it decided in a second of CPU."""
     backtest_id, child, spent_s, begun_s = await _ask(paid), None, 0.0, 0.0
     while (shown := await _read(paid, backtest_id))["status"] not in OVER:
         child = child or _child(paid)
@@ -61,7 +73,7 @@ async def _alone(paid: Paid) -> tuple[dict[str, Any], float]:
         await asyncio.sleep(0.1)
     if shown["status"] != "DONE":
         raise RuntimeError(shown["failure"])
-    return shown["result"], shown["result"]["evaluated"] / max(spent_s - begun_s, 0.01)
+    return backtest_id, shown["result"], shown["result"]["evaluated"] / max(spent_s - begun_s, 0.01)
 
 
 async def _beside(paid: Paid, rate: float, rounds: int, seconds: float) -> None:
@@ -124,12 +136,6 @@ def _cpu_s(process: Any) -> float:
         return float(sum(process.cpu_times()[:2]))
     except psutil.NoSuchProcess:
         return 0.0
-
-
-def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

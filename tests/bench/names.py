@@ -42,7 +42,8 @@ TRADES: Final = tuple(trade for line in _TRADES.strip().splitlines() for trade i
 KIND_OF: Final = {"Person": EntityKind.PERSON, "Vessel": EntityKind.VESSEL}
 
 PEER_PROGRAM: Final = """
-import json, sys, time
+import json, resource, sys, time
+from pathlib import Path
 from followthemoney import model
 from nomenklatura.matching import get_algorithm
 algorithm = get_algorithm("logic-v2")
@@ -51,9 +52,11 @@ def entity(schema, name, key):
     return model.get_proxy({"id": key + name, "schema": schema, "properties": {"name": [name]}})
 rows = json.load(sys.stdin)
 algorithm.compare(entity("Person", "Warm Up", "a"), entity("Person", "Up Warm", "b"), config)
+pages = int(Path("/proc/self/statm").read_text().split()[1])
 begun = time.process_time()
 scores = [algorithm.compare(entity(s, a, "a"), entity(s, b, "b"), config).score for s, a, b in rows]
-json.dump({"scores": scores, "cpu_s": time.process_time() - begun}, sys.stdout)
+cpu_s = time.process_time() - begun
+json.dump({"scores": scores, "cpu_s": cpu_s, "resident_bytes": pages * resource.getpagesize()}, sys.stdout)
 """
 
 
@@ -64,6 +67,16 @@ class Pair(NamedTuple):
     query: str
     listed: str
     same: bool
+
+
+class PeerAnswer(NamedTuple):
+    """What logic-v2 said of pairs of names."""
+
+    scores: list[float]
+    cpu_s: float
+    """What the scores took."""
+    resident_bytes: int
+    """The memory of its process before them, when it had made one comparison."""
 
 
 def main() -> None:
@@ -108,8 +121,8 @@ def print_pairs(pairs: Sequence[Pair], peer: Path | None) -> None:
     ]
     say("pairs", count=len(pairs), f1=f1(pairs, ours))
     if peer:
-        theirs, _ = ask_peer(peer, [(pair.schema, pair.query, pair.listed) for pair in pairs])
-        say("pairs of logic-v2", f1=f1(pairs, theirs))
+        theirs = ask_peer(peer, [(pair.schema, pair.query, pair.listed) for pair in pairs])
+        say("pairs of logic-v2", f1=f1(pairs, theirs.scores))
 
 
 def f1(pairs: Sequence[Pair], scores: Iterable[float]) -> float:
@@ -119,8 +132,8 @@ def f1(pairs: Sequence[Pair], scores: Iterable[float]) -> float:
     return 2 * right / (sum(said) + sum(pair.same for pair in pairs))
 
 
-def ask_peer(peer: Path, rows: Sequence[tuple[str, str, str]]) -> tuple[list[float], float]:
-    """Return logic-v2's scores of the pairs and the CPU seconds they took."""
+def ask_peer(peer: Path, rows: Sequence[tuple[str, str, str]]) -> PeerAnswer:
+    """Let logic-v2 score the pairs."""
     printed = subprocess.run(  # noqa: S603 - the interpreter that who measures named
         [peer, "-c", PEER_PROGRAM],
         input=json.dumps(rows),
@@ -129,8 +142,7 @@ def ask_peer(peer: Path, rows: Sequence[tuple[str, str, str]]) -> tuple[list[flo
         text=True,
         timeout=900,
     )
-    answer = json.loads(printed.stdout)
-    return answer["scores"], answer["cpu_s"]
+    return PeerAnswer(**json.loads(printed.stdout))
 
 
 def make_entries(count: int, chance: random.Random) -> list[NameEntry]:
@@ -207,9 +219,10 @@ def print_common(index: NameIndex, peer: Path | None) -> None:
 
 def _print_common_of_peer(index: NameIndex, peer: Path, names: Sequence[str]) -> None:
     rows = list(_candidate_rows(index, names))
-    scores, cpu_s = ask_peer(peer, rows)
-    raised = {query for (_, query, _), value in zip(rows, scores, strict=True) if value >= THRESHOLD}
-    say("common names of logic-v2", alerts=len(raised) / len(names), mean_ms=cpu_s / len(names) * 1000)
+    answer = ask_peer(peer, rows)
+    raised = {query for (_, query, _), value in zip(rows, answer.scores, strict=True) if value >= THRESHOLD}
+    mean_ms = answer.cpu_s / len(names) * 1000
+    say("common names of logic-v2", alerts=len(raised) / len(names), mean_ms=mean_ms)
 
 
 def _candidate_rows(index: NameIndex, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -3,7 +3,9 @@
 Run with `python -m tests.bench.names_process --names 20000 250000`; the lists are those of
 `tests.bench.names`. Processor time is what a busy machine leaves comparable: `here_ms` is this process's part
 of a question, `cpu_ms` that of both. `--ready 5` starts `veristream up` so often with such a list and without
-one, in turns, and prints what the list adds to the time until it is ready.
+one, in turns, and prints what the list adds to the time until it is ready. `--peer PYTHON` names an
+interpreter with nomenklatura in it: the memory of the process is compared with one that has made a comparison
+of its logic-v2.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from schemas.screenings import ScreeningTarget
 from streams.lists.listed_names import ListedNames, index_locally
 from streams.names.matching import Thresholds
 from streams.runtime.child_processes import cpu_s
-from tests.bench.names import make_entries, milliseconds, mutate, say
+from tests.bench.names import ask_peer, make_entries, milliseconds, mutate, say
 from tests.journeys.service import Role, begin_deployment, veristream_json
 
 ASKED: Final = 500
@@ -51,7 +53,7 @@ class Bench:
         for part in in_parts(self._lines):
             yield part
 
-    async def run(self) -> None:
+    async def run(self, peer: Path | None) -> None:
         """Print what the list costs in a process of its own, and in this one."""
         async with open_names() as names:
             begun, here_s = time.perf_counter(), time.process_time()
@@ -61,6 +63,8 @@ class Bench:
             say("built", names=self.count, wall_s=wall_s, cpu_s=cpu, here_s=here_s, **memory_of(names))
             for _ in range(3):
                 await self.print_questions(names, listed)
+            if peer:
+                print_beside_peer(names, peer)
             await self.print_beside_build(names, listed)
         here = await index_locally(self.parts)
         for _ in range(3):
@@ -120,10 +124,11 @@ def main() -> None:
     """Measure each size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", type=int, nargs="+", default=[20_000], help="listed names")
+    parser.add_argument("--peer", type=Path, help="an interpreter that has nomenklatura")
     parser.add_argument("--ready", type=int, metavar="ROUNDS", help="measure the time until `up` is ready")
     given = parser.parse_args()
     for count in given.names:
-        asyncio.run(print_ready(count, given.ready) if given.ready else Bench(count).run())
+        asyncio.run(print_ready(count, given.ready) if given.ready else Bench(count).run(given.peer))
 
 
 async def ask_alone(listed: ListedNames, targets: Sequence[ScreeningTarget]) -> list[float]:
@@ -157,6 +162,13 @@ def process_s(names: NamesProcess | None) -> float:
 def memory_of(names: NamesProcess) -> dict[str, float]:
     """Return the resident memory of the process."""
     return {"resident_mb": names.memory_bytes / MEGABYTE}
+
+
+def print_beside_peer(names: NamesProcess, peer: Path) -> None:
+    """Print the memory of the process that was asked, and of one that has made one comparison of logic-v2."""
+    theirs = ask_peer(peer, []).resident_bytes
+    ratio = names.memory_bytes / theirs
+    say("row: memory beside logic-v2's", ratio=ratio, peer_mb=theirs / MEGABYTE, **memory_of(names))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any, Final
 from aiohttp import ClientError, ClientSession
 
 from schemas.base import rfc3339
+from schemas.lists import EntityKind, NameEntry
 
 SUBJECTS: Final = 40
 DEVICES: Final = 5
@@ -22,6 +23,8 @@ STILL_S: Final = 1_800
 """The load hangs when no payment is answered for so long; one on a busy machine is only slow."""
 PROBES: Final = 30
 """How many payments may meet a key that does not answer in time, one after the other."""
+LISTED: Final = "Zafar Qadoori"
+NOBODY: Final = "Ada Okafor"
 
 POLICY: Final = """
 policy: transactions
@@ -29,7 +32,9 @@ features:
   - {name: own, metric: COUNT, window: 24h, key: subject_id}
   - {name: on_device, metric: COUNT, window: 24h, key: device.id}
   - {name: from_address, metric: COUNT, window: 24h, key: device.ip, where: {outcome: GO}}
-checks: []
+checks:
+  - {check: SANCTIONS, targets: [counterparty], match: 0.85, possible: 0.70,
+     on_match: FLAG, on_possible: FLAG, on_error: WARN}
 rules:
   - id: seen
     mode: SHADOW
@@ -40,6 +45,7 @@ rules:
         - {feature: from_address, op: GTE, value: 0}
     then: {decision: FLAG, reason: {code: POLICY_SEEN, message: seen}}
 """
+LIST: Final = "/v1/lists/payees?kind=NAMES&check=SANCTIONS"
 POLICIES: Final = "/v1/policies/transactions"
 BACKTESTS: Final = f"{POLICIES}/backtests"
 
@@ -59,6 +65,8 @@ class Payments:
     """Requests by the status of their answer."""
     answered_at: float = field(default_factory=time.monotonic)
     """When a payment was answered last."""
+    screened: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often the name of a payee was found to be what."""
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
         """Ask the service."""
@@ -84,25 +92,31 @@ class Payments:
             await asyncio.sleep(0.2)
 
     async def publish(self) -> None:
-        """Publish the policy that counts by device."""
+        """Load a list of one name, and publish the policy that counts by device and screens the payee."""
+        entry = NameEntry(entity_id="1", kind=EntityKind.PERSON, names=(LISTED,)).to_bytes()
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": "payees"}
+        await self.until_answered("PUT", LIST, data=entry, headers=headers)
         headers = {"Content-Type": "application/yaml"}
         await self.until_answered("PUT", f"{POLICIES}/draft", data=POLICY.encode(), headers=headers)
         await self.until_answered("POST", f"{POLICIES}/publish", json={})
 
     async def pay(self, name: str, subject: int, device: int) -> dict[str, Any]:
         """Send a payment until it is answered."""
+        payee = self.chance.choice((LISTED, NOBODY))
         body = {
             "subject_id": f"user-{subject}",
             "type": "PAYMENT",
             "direction": "OUTBOUND",
             "amount": {"value": "1.50", "currency": "EUR"},
             "occurred_at": rfc3339(datetime.now(UTC)),
+            "counterparty": {"kind": "PERSON", "name": payee},
             "device": {"id": f"device-{device}", "ip": f"192.0.2.{device}"},
         }
         headers = {"Idempotency-Key": name}
         answer = await self.until_answered("POST", "/v1/transactions", json=body, headers=headers)
         self.sent.update((f"user-{subject}", f"device-{device}"))
         self.ids[name] = answer["transaction_id"]
+        self.screened.update((payee, check["result"]) for check in answer["checks"])
         self.answered_at = time.monotonic()
         return dict(answer)
 
@@ -130,7 +144,7 @@ class Payments:
             seen, expected = await self._probe(number, subject, device)
             if seen != expected:
                 found.append(f"user-{subject} on device-{device}: {seen}, sent {expected}")
-        return [*found, *self._repeated()]
+        return [*found, *self._repeated(), *self._misjudged()]
 
     async def _probe(self, number: int, subject: int, device: int) -> tuple[list[Any], list[int]]:
         """Return what a payment counts before it, and what was sent; again if a key was late.
@@ -149,6 +163,13 @@ class Payments:
     def _repeated(self) -> Iterator[str]:
         if len(set(self.ids.values())) < len(self.ids):
             yield "two payments share a transaction"
+
+    def _misjudged(self) -> Iterator[str]:
+        """Yield what names were found to be otherwise than right; an ERROR says that nobody looked."""
+        right = {(LISTED, "POSSIBLE"), (NOBODY, "CLEAR")}
+        errors = {(LISTED, "ERROR"), (NOBODY, "ERROR")}
+        if not right <= set(self.screened) <= right | errors:
+            yield f"names were found to be {dict(self.screened)}"
 
     async def ask_backtest(self, until: datetime) -> str:
         """Ask for the published policy to be tried on what was accepted before; return the backtest's id."""

@@ -1,4 +1,4 @@
-"""Worker, broker and backtest process die under a load of transactions; each is decided and counted once.
+"""Worker, broker, names and backtest process die under a load of transactions; each counts once.
 
 `python -m tests.chaos.transaction_kills` kills more often, under more of them.
 """

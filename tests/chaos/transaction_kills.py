@@ -1,9 +1,10 @@
-"""Kill worker, broker and backtest process at random under a load of transactions; every feature must fit.
+"""Kill worker, broker, names and backtest process at random under a load of transactions; all must fit.
 
 `python -m tests.chaos.transaction_kills --count 20000 --kills 20` runs a broker, a front and a worker on the
 embedded engines, with `--engines` on a Kafka and a Cassandra. At the end one more payment for every subject
-and device must see each of the others once, the published policy must change no decision of its own past,
-and the deployment's own check of its invariants must find nothing.
+and device must see each of the others once, no payment to a listed name may have been CLEAR, the published
+policy must change no decision of its own past, and the deployment's own check of its invariants must find
+nothing.
 """
 
 import argparse
@@ -29,8 +30,9 @@ from tests.chaos.verdict import check
 from tests.journeys.service import Role
 
 BACKTEST_MODULE: Final = "app.composition.backtest_child"
+NAMES_MODULE: Final = "app.names.server"
 CHILD_S: Final = 120.0
-"""How long a worker may take to start the process of a backtest: it looks every 3 seconds."""
+"""How long a worker may take to start one of its processes; it looks for backtests every 3 seconds."""
 
 
 @dataclass
@@ -57,24 +59,30 @@ class KillRun:
 
     async def kill_backtest(self) -> None:
         """End the process of a backtest, which its worker starts again."""
-        child = await self._running_backtest()
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
+        _kill_process(await self._running_backtest())
 
     async def kill_worker_of_backtest(self) -> None:
         """End a worker that runs a backtest, which the next one takes up."""
         await self._running_backtest()
         await self.kill_worker()
 
+    async def kill_names(self) -> None:
+        """End the process that compares names, which its worker starts again."""
+        _kill_process(await self._child(NAMES_MODULE))
+
     async def _running_backtest(self) -> Any:
         """Ask for a backtest, and return its process as soon as there is one."""
         self.backtests.append(await self.payments.ask_backtest(datetime.now(UTC)))
+        return await self._child(BACKTEST_MODULE)
+
+    async def _child(self, module: str) -> Any:
+        """Return the worker's process that runs a module, as soon as there is one."""
         find: Any = psutil.Process  # untyped
         async with asyncio.timeout(patience(CHILD_S)):
             while True:
                 for child in find(self.worker.process.pid).children():
                     with suppress(psutil.NoSuchProcess):
-                        if BACKTEST_MODULE in child.cmdline():
+                        if module in child.cmdline():
                             return child
                 await asyncio.sleep(0.05)
 
@@ -97,6 +105,7 @@ VICTIMS: Final[Mapping[str, Kill]] = {
     "broker": KillRun.kill_broker,
     "backtest": KillRun.kill_backtest,
     "worker of a backtest": KillRun.kill_worker_of_backtest,
+    "names": KillRun.kill_names,
 }
 """What dies, each with how: the first kills take one of each in this order, the others any."""
 
@@ -123,12 +132,18 @@ async def kill_under_load(
         return run.killed, wrong
 
 
+def _kill_process(process: Any) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+
+
 async def _kill(run: KillRun, number: int) -> None:
     names = list(VICTIMS)
     name = names[number] if number < len(names) else run.chance.choice(names)
     await VICTIMS[name](run)
     run.killed[name] += 1
-    said = f"killed {name}; {len(run.payments.ids)} answered, {dict(run.payments.answers)}"
+    payments = run.payments
+    said = f"killed {name}; {len(payments.ids)} answered, {dict(payments.answers)}, {dict(payments.screened)}"
     sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S} {said}\n")
     sys.stdout.flush()
 

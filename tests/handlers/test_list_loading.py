@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from app.lists.downloading import ADDRESSES, download
 from app.lists.publishing import GuardRefused, LoadRefused, PublishList, load_list
 from app.lists.serving import ListsProbe
 from app.lists.updating import ListUpdates
+from app.settings import SettingsRefused, read_settings
 from schemas.audit import Actor
 from schemas.enums import ActorType, CheckKind
 from schemas.ids import PLATFORM, TenantId
@@ -302,3 +303,12 @@ async def test_lists_that_are_due_are_updated_and_a_refused_one_keeps_no_other_b
     lists, _ = await storage.load(PLATFORM)
     assert {one.name for one in lists.lists} == ADDRESSES.keys() - {"eu_fsf"}
     assert {one.loaded_at for one in lists.lists} == {NOW + timedelta(hours=12)}
+
+
+def test_nothing_is_downloaded_unasked_and_the_hours_must_be_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_settings().lists_update is None
+    taken_of = {"12h": True, "1h": True, "12": False, "0h": False, "1000h": False, "1d": False}
+    for hours, taken in taken_of.items():
+        monkeypatch.setenv("SERVICE_LISTS_UPDATE", hours)
+        with nullcontext() if taken else pytest.raises(SettingsRefused, match="SERVICE_LISTS_UPDATE"):
+            assert read_settings().lists_update == hours

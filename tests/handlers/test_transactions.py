@@ -39,8 +39,9 @@ from streams.transactions.opening import open_parts, open_shown, open_transactio
 from streams.transactions.published import PublishedPolicy
 from streams.transactions.records import parts_label, request_label, transaction_id
 from streams.transactions.row import decode
+from streams.transactions.scheduler import HoldScheduler
 from tests.builders import ACME
-from tests.http.support import Memory, Silence, keyed_features, wallets_over
+from tests.http.support import Log, Memory, Silence, keyed_features, wallets_over
 from tests.rules.test_velocity_row import value
 
 START: Final = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -116,7 +117,7 @@ class Stage:
             counters=self.counters,
         )
 
-    async def command(self, key: str, subject: str = "user-1", **changes: Any) -> ScreenTransaction:
+    async def command(self, key: str, subject: str = "user-1", /, **changes: Any) -> ScreenTransaction:
         """The command of a payment of now."""
         values = {
             "subject_id": subject,
@@ -285,6 +286,31 @@ async def test_a_hold_ends_with_the_policys_choice_once_its_time_has_passed() ->
     assert [step.by for step in ended.decisions] == ["POLICY", "EXPIRY"]
     assert [reason.code for reason in ended.transaction.reasons] == ["HOLD_EXPIRED"]
     assert ended.transaction.hold_expires_at is None
+
+
+async def test_the_sweep_ends_each_hold_once_when_its_time_has_passed() -> None:
+    stage, log = Stage("HOLD"), Log()
+    writer: Any = log
+    held = [await stage.pay(f"order-{number}", f"user-{number}", **big()) for number in range(3)]
+    quiet = await stage.pay("order-3", "user-3")
+
+    async def ended_after(passed: timedelta) -> list[str]:
+        stage.at = START + passed
+        log.records.clear()
+        await HoldScheduler(stage.stores.records, writer, lambda: stage.at).sweep()
+        sent = [TransactionCommand.model_validate_json(one.value or b"") for one in log.records]
+        for command in sent:
+            await stage.handler()(command)
+        return sorted(command.root.subject_key for command in sent)
+
+    ended = [await ended_after(timedelta(minutes=minutes)) for minutes in (59, 62, 70, 80)]
+
+    subjects = [HASHES.subject_key(ACME, SubjectId(f"user-{number}"), livemode=True) for number in range(3)]
+    assert ended == [[], sorted(subjects[:2]), [subjects[2]], []]
+    ids = [one.transaction.transaction_id for one in (*held, quiet)]
+    records = [await stage.stores.records.get(ACME, RecordKind.TRANSACTION, one) for one in ids]
+    decisions = [StoredTransaction.from_bytes(one.body).transaction.decision for one in records]
+    assert decisions == ["BLOCK", "BLOCK", "BLOCK", "ALLOW"]
 
 
 async def test_after_a_suspension_every_transaction_of_the_subject_is_blocked() -> None:

@@ -62,6 +62,26 @@ rules:
 OTHER: Final = POLICY.replace("device.id", "subject_id").replace("device.ip", "subject_id")
 
 
+NAME_OF: Final = {key: key.replace(".", "_") for key in FeatureKey}
+EVERY_KEY: Final = """
+policy: transactions
+features:
+FEATURES
+checks: []
+rules:
+  - id: seen
+    mode: SHADOW
+    when: {any: [CONDITIONS]}
+    then: {decision: FLAG, reason: {code: POLICY_SEEN, message: "again"}}
+""".replace(
+    "FEATURES",
+    "\n".join(
+        f"  - {{name: {name}, metric: COUNT, window: 24h, key: {key}}}" for key, name in NAME_OF.items()
+    ),
+).replace("CONDITIONS", ", ".join(f"{{feature: {name}, op: GT, value: 0}}" for name in NAME_OF.values()))
+"""Counts by each kind of key."""
+
+
 @cache
 def compiled_of(text: str) -> CompiledPolicy:
     """The policy of a text."""
@@ -185,6 +205,41 @@ async def test_features_by_key_are_those_of_every_earlier_payment_whatever_was_l
             case 2:
                 await stage.execute(chance.choice(stage.counted_by_keys), chance.choice(stage.asked))
     assert 0 < sum(one[4] >= 500 for one in earlier) < len(earlier)
+
+
+async def test_each_kind_of_key_counts_what_has_its_value_and_nothing_without_one() -> None:
+    """The same texts stand for subjects, accounts, payees and devices: a kind never counts another's."""
+    stage, chance = KeyedStage(text=EVERY_KEY), random.Random(5)
+    earlier = list[dict[FeatureKey, str]]()
+    for number in range(60):
+        stage.at += timedelta(seconds=1)
+        values = {key: chance.choice("abc") for key in FeatureKey}
+        values[FeatureKey.DEVICE_IP] = f"192.0.2.{chance.randrange(3)}"
+        values[FeatureKey.WALLET_ADDRESS] = f"wallet-{chance.randrange(3)}"
+        for key in chance.sample([*FeatureKey][1:], 2):
+            del values[key]
+
+        found = await stage.inputs(await command_of(stage, f"order-{number}", values))
+
+        assert found == {
+            name: sum(one.get(key) == values[key] for one in earlier) if key in values else None
+            for key, name in NAME_OF.items()
+        }, number
+        earlier.append(values)
+
+
+async def command_of(stage: KeyedStage, name: str, values: dict[FeatureKey, str]) -> ScreenTransaction:
+    """The command of a payment with these values of keys."""
+    body: dict[str, dict[str, str]] = {
+        "subject": {"kind": "PERSON"}, "counterparty": {"kind": "PERSON"}, "device": {},
+    }  # fmt: skip
+    if FeatureKey.WALLET_ADDRESS in values:
+        body["wallet"] = {"chain": "OTHER", "role": "SOURCE"}
+    for key, value in values.items():
+        group, _, part = key.partition(".")
+        if part:
+            body[group][part] = value
+    return await stage.command(name, values[FeatureKey.SUBJECT_ID], **body)
 
 
 async def test_a_payment_that_is_being_decided_counts_for_another_subject_on_its_device() -> None:

@@ -1,9 +1,13 @@
 """Backtests: a text decides stored transactions again, exactly, and nothing else changes (G115)."""
 
 import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -274,6 +278,22 @@ async def test_a_process_that_is_killed_is_started_again_a_few_times(front: Fron
 
     assert statuses == ["DONE", "FAILED"]
     assert len(starts) == STARTS
+
+
+async def test_its_process_has_the_lowest_priority(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from app.composition import backtest_child as child; child.main(*sys.argv[1:]);"
+        "os.write(1, str(os.nice(0)).encode()); os._exit(0)"
+    )
+    command = (sys.executable, "-c", program, str(tmp_path), ACME, "bt_none")
+    child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    assert child.stdout is not None
+
+    said, priority = (await child.stdout.read()).splitlines()
+
+    assert json.loads(said) == {"failure": "the stored transactions cannot be read"}
+    assert priority == b"19"
+    assert await child.wait() == 0
 
 
 async def test_the_same_key_asks_for_one_backtest_of_the_text_as_it_was(front: Front, lead: SignedIn) -> None:

@@ -1,16 +1,30 @@
 """A process tells how its event loop and its agents are."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import pytest
 from aiohttp import ClientSession
 
+from app.composition.transactions import transaction_figures
 from app.http.routes.health import serving_health
+from app.lists.serving import list_figures
 from app.observability.metrics import process_registry, watching_loop
 from app.vision.pool import job_times
+from schemas.enums import CheckKind
+from schemas.lists import EntityKind, NameEntry
+from schemas.reasons import ReasonCode
 from schemas.topics import Topic
+from schemas.transaction_decisions import CheckOutcome, ScreenedTarget
+from streams.lists.listed_names import Entries, index_locally
+from streams.lists.loaded import LoadedList, LoadedLists
 from streams.runtime.supervisor import Figure
+from streams.transactions.counters import TransactionCounters
+from tests.rules.test_deciding import check, judge, policy
+
+COUNTERPARTY: Final = ScreenedTarget.COUNTERPARTY
 
 
 class Behind:
@@ -82,3 +96,37 @@ async def test_a_process_without_a_front_tells_how_it_is_on_loopback() -> None:
     assert (live.status, ready.status) == (200, 503)
     assert answer["dependencies"] == {"broker": {"status": "down", "cause": "connection refused"}}
     assert 'veristream_agent_lag{topic="idv.audit.v1"} 3.0' in counted
+
+
+async def test_what_transactions_and_lists_came_to_is_reported() -> None:
+    counters, at = TransactionCounters(), datetime(2026, 3, 9, tzinfo=UTC)
+    counters.note(judge(policy([]), "50", check(CheckOutcome.ERROR, COUNTERPARTY, ReasonCode.LIST_MISSING)))
+    counters.note(judge(policy([]), "50", check(CheckOutcome.CLEAR)))
+    counters.rows["subject_rebuilt"] += 2
+    counters.key_questions["answered"] += 3
+    entries = [NameEntry(entity_id=name, kind=EntityKind.PERSON, names=(name,)) for name in ("Ada", "Bea")]
+    names = await index_locally(in_one_part(entries))
+    lists = LoadedLists([LoadedList("un", None, CheckKind.SANCTIONS, "1", at.date(), at, names)])
+    registry = process_registry(
+        figures=[*transaction_figures(counters), *list_figures(lists, lambda: at + timedelta(hours=2))]
+    )
+
+    def sample(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"veristream_{name}", labels)
+
+    assert sample("transactions_decided_total", outcome="HOLD") == 1
+    assert sample("transactions_decided_total", outcome="ALLOW") == 1
+    assert sample("transaction_check_errors_total", cause="LIST_MISSING") == 1
+    assert sample("transaction_rows_total", source="subject_rebuilt") == 2
+    assert sample("transaction_key_questions_total", end="answered") == 3
+    assert sample("list_entries", list="un") == 2
+    assert sample("list_age_seconds", list="un") == 7_200
+
+
+def in_one_part(entries: Sequence[NameEntry]) -> Entries:
+    """The entries as a list's storage gives them."""
+
+    async def parts() -> AsyncIterator[Sequence[bytes]]:
+        yield [entry.to_bytes() for entry in entries]
+
+    return parts

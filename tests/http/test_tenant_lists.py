@@ -233,6 +233,17 @@ async def test_a_bad_entry_is_named_at_its_place_and_changes_nothing(
     assert await rows(front, "watched") == [PERSON]
 
 
+async def test_a_field_of_a_long_or_odd_name_is_named_as_a_pointer_and_cut(front: Front) -> None:
+    name = "a/b~" + "x" * 1_000
+
+    within = await put(front, "watched", PERSON | {name: 1})
+    beside = await put(front, "watched", json={"entries": [PERSON], name: 1})
+
+    pointers = [answer.json["errors"][0]["pointer"] for answer in (within, beside)]
+    assert [pointer[:17] for pointer in pointers] == ["/entries/0/a~1b~0", "/a~1b~0xxxxxxxxxx"]
+    assert all(len(pointer) <= 200 for pointer in pointers)
+
+
 MANY = b'{"entries": [' + b"[]," * 2_000_001 + b"[]]}"
 HOSTILE: list[tuple[bytes, dict[str, str], int]] = [
     (b"<!doctype html><p>Not here.", NDJSON, 422),
@@ -252,6 +263,9 @@ HOSTILE: list[tuple[bytes, dict[str, str], int]] = [
     (b"value\n\x00\n", CSV, 201),
     (b"{}", {"Content-Type": "application/xml"}, 415),
     ('{"value": "\u202eabc"}'.encode(), NDJSON, 201),
+    (b'{"value": "a", "value": "b"}', NDJSON, 422),
+    (b'{"entries": [{"value": "a"}], "entries": []}', {"Content-Type": "application/json"}, 422),
+    (b'{"entries": [{"value": "a"}], "colour": 1}', {"Content-Type": "application/json"}, 422),
 ]
 
 

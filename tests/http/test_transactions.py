@@ -232,6 +232,18 @@ async def test_a_wrong_field_is_refused_at_its_place(
     assert (refused.status, pointer in refused.pointers) == (422, True), refused.body
 
 
+async def test_what_is_refused_counts_nothing_and_its_key_is_still_free(front: Front) -> None:
+    bodies = [payment(**changes) for changes, _ in BAD]
+    bodies += [payment(amount={"value": value, "currency": "EUR"}) for value in NO_MONEY]
+
+    refused = [await screen(front, "order-1", body) for body in bodies]
+    accepted = await screen(front, "order-1", payment(occurred_at=rfc3339(now() + timedelta(seconds=1))))
+
+    assert {answer.status for answer in refused} == {422}
+    assert accepted.status == 201
+    assert accepted.json["rules"][0]["inputs"]["transactions_15m"]["value"] == 0
+
+
 @pytest.mark.parametrize(
     ("away", "pointers"),
     [

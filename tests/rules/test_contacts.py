@@ -81,6 +81,11 @@ def test_spellings_of_one_mailbox_are_one_address(address: str) -> None:
     assert examine_email(address) == ContactDetail((), "amina@example.com")
 
 
+@pytest.mark.parametrize("mailbox", ["+shop", "a.+shop"])
+def test_what_is_no_mailbox_without_its_tag_keeps_it(mailbox: str) -> None:
+    assert examine_email(f"{mailbox}@example.com") == ContactDetail((), f"{mailbox}@example.com")
+
+
 def test_a_domain_is_the_same_in_unicode_and_in_ascii() -> None:
     assert examine_email("a.b@bücher.example") == examine_email("a.b@xn--bcher-kva.example")
 

@@ -1,10 +1,11 @@
-"""What a copy of the data folder shows: no member's name or address, no webhook URL, no network address."""
+"""What a copy of the data folder shows: nobody's name or address, no webhook URL, no network address."""
 
 import hmac
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import RootKey
 from app.adapters.security.message_authentication import HmacSha256
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
+from schemas.base import rfc3339
 from schemas.ids import TenantId, derive_id
 from schemas.people import Reviewer
 from schemas.sessions import OpenSession
@@ -44,6 +46,11 @@ NAME_CANARY: Final = "Canaryname"
 IP_CANARY: Final = "203.0.113.77"
 URL_CANARY: Final = "canary-hook"
 SUBJECT_CANARY: Final = "canary.subject"
+PARTY_CANARY: Final = "canaryparty"
+PHONE_CANARY: Final = "+2348031234599"
+DEVICE_CANARY: Final = "198.51.100.177"
+MONEY_CANARIES: Final = (PARTY_CANARY, PARTY_CANARY.title(), PHONE_CANARY, DEVICE_CANARY)
+"""What stands in the personal fields of transactions, screenings and lists."""
 
 
 @pytest.fixture
@@ -246,6 +253,33 @@ class Use:
         return (await self.ask("POST", "/v1/control/sessions", body))[0]
 
 
+async def move_money(use: Use) -> None:
+    """Pay, import, screen and list people by every personal field there is."""
+    key = {"Authorization": f"Bearer {use.service.test_key}"}
+    name, address = f"Ada {PARTY_CANARY.title()}", f"1 {PARTY_CANARY} Street, Lagos"
+    party = {
+        "id": f"party-{PARTY_CANARY}", "kind": "PERSON", "name": name, "country": "NG", "address": address,
+        "email": f"{PARTY_CANARY}@example.com", "phone": PHONE_CANARY, "account": f"NG{PARTY_CANARY}",
+    }  # fmt: skip
+    payment = {
+        "subject_id": f"payer-{SUBJECT_CANARY}", "type": "PAYMENT", "direction": "OUTBOUND",
+        "amount": {"value": "15.00", "currency": "EUR"}, "occurred_at": rfc3339(datetime.now(UTC)),
+        "reference": "order-1", "counterparty": party, "subject": party, "metadata": {"note": PARTY_CANARY},
+        "device": {"id": f"device-{PARTY_CANARY}", "ip": DEVICE_CANARY, "user_agent": f"{PARTY_CANARY}/5"},
+    }  # fmt: skip
+    query = {"kind": "PERSON", "name": name, "address": address}
+    entry = {"entity_id": "1", "kind": "PERSON", "names": [name], "note": PARTY_CANARY}
+    asked: tuple[tuple[str, str, Any], ...] = (
+        ("PUT", "/v1/lists/watched?kind=NAMES&check=PEP", {"entries": [entry]}),
+        ("POST", "/v1/transactions", payment),
+        ("POST", "/v1/transactions/history", {"transactions": [payment]}),
+        ("POST", "/v1/name-screenings", {"queries": [query], "subject_id": "screened", "monitor": True}),
+    )
+    for number, (method, path, body) in enumerate(asked):
+        status, shown = await use.ask(method, path, body, **key, **{"Idempotency-Key": f"money-{number}"})
+        assert status in {200, 201}, shown
+
+
 async def use_everything(use: Use) -> None:
     """Do what leaves a trace of a member, an address or an endpoint."""
     service = use.service
@@ -292,16 +326,17 @@ async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tm
     given = {"SERVICE_TRUSTED_PROXIES": "127.0.0.0/8", "SERVICE_WEBHOOKS_ALLOW_INSECURE": "true"}
     async with running_service(folder, given, preloaded=True) as service:
         await use_everything(Use(service))
+        await move_money(Use(service))
         under_way = dict(files_of(folder))
     left = dict(files_of(folder))
 
     assert any(path.name.endswith("-wal") for path in under_way)
     for found in (under_way, left):
         assert any(b"reviewer.signed_in" in content for content in found.values())
-        for canary in (EMAIL_CANARY, NAME_CANARY, IP_CANARY, URL_CANARY):
+        for canary in (EMAIL_CANARY, NAME_CANARY, IP_CANARY, URL_CANARY, *MONEY_CANARIES):
             assert [path.name for path, content in found.items() if canary.encode() in content] == []
     said = b"".join(path.read_bytes() for path in folder.glob("*.log"))
-    for canary in (EMAIL_CANARY, NAME_CANARY, URL_CANARY, SUBJECT_CANARY):
+    for canary in (EMAIL_CANARY, NAME_CANARY, URL_CANARY, SUBJECT_CANARY, *MONEY_CANARIES):
         assert canary.encode() not in said
     topics = folder / "broker" / "topics"
     result = {path for path, content in under_way.items() if SUBJECT_CANARY.encode() in content}

@@ -77,15 +77,33 @@ def read_entries(file: BinaryIO, form: TextForm, kind: ListKind, most: int) -> l
 
 def _errors_of(error: ValidationError, position: int, line: int | None) -> Iterator[EntryError]:
     for found in error.errors(include_input=False, include_url=False):
-        place = "".join(f"/{part}" for part in found["loc"])
-        yield EntryError(f"/entries/{position}{place}", line, found["msg"])
+        yield EntryError(_pointer("entries", position, *found["loc"]), line, found["msg"])
 
 
-def _parse(text: str, position: int, line: int | None) -> Any:
+def _pointer(*place: str | int) -> str:
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in place)
+    return "".join(f"/{part}" for part in parts)
+
+
+class _KeyTwice(Exception):
+    """An object names a key twice: one of its values would be lost."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _KeyTwice
+    return found
+
+
+def _parse(text: str, pointer: str, line: int | None = None) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
-        raise EntriesInvalid([EntryError(f"/entries/{position}", line, "this is no JSON")]) from None
+        message = "this is no JSON"
+    except _KeyTwice:
+        message = "a key stands twice in an object"
+    raise EntriesInvalid([EntryError(pointer, line, message)])
 
 
 def _ndjson(file: BinaryIO) -> Iterator[tuple[int | None, Any]]:
@@ -93,7 +111,7 @@ def _ndjson(file: BinaryIO) -> Iterator[tuple[int | None, Any]]:
     position = 0
     for number, text in enumerate(iter(lambda: lines.readline(_MOST_LINE_CHARS), ""), start=1):
         if text.strip():
-            yield number, _parse(text, position, number)
+            yield number, _parse(text, f"/entries/{position}", number)
             position += 1
 
 
@@ -101,13 +119,13 @@ def _json(file: BinaryIO) -> Iterator[tuple[int | None, Any]]:
     text = utf8_text(file).read()
     if text.count("{") + text.count("[") > _MOST_PARTS:
         raise EntriesInvalid([EntryError("/entries", None, "there are too many objects and arrays")])
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise EntriesInvalid([EntryError("", None, "this is no JSON")]) from None
-    entries = document.get("entries") if isinstance(document, dict) else None
+    document = _parse(text, "")
+    entries = document.pop("entries", None) if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise EntriesInvalid([EntryError("/entries", None, "a list of entries is missing")])
+    if document:
+        unknown = [EntryError(_pointer(name), None, "this field is unknown") for name in document]
+        raise EntriesInvalid(unknown[:_MOST_ERRORS])
     for entry in entries:
         yield None, entry
 
