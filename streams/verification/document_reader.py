@@ -31,6 +31,8 @@ PROBES: Final = 5
 """Lines read in both directions to find the orientation of a page without a zone."""
 PROBE_ASPECT_MAX: Final = 10.0
 """Longer lines add nothing about the direction and take longer to read."""
+ZONE_SHARE_MIN: Final = 0.9
+"""Share of the longest line that the zone's other line is long; a row of labels in one line is shorter."""
 
 
 class DocumentClass(StrEnum):
@@ -284,8 +286,6 @@ class _PictureReading:
 
     async def _print(self, zone: Td3Reading, turn: Turn) -> TextPage:
         """Read of the print what says that it agrees with the zone, or else all of it."""
-        if self._page is not None and self._page.turn == turn:
-            return self._page
         for detail in Detail if zone.holds else ():
             page, near = await find_agreeing(self.text, zone, turn, detail)
             if page is not None:
@@ -293,8 +293,11 @@ class _PictureReading:
             if not near:
                 break
         quads = [facing(quad, turn) for quad in await self.text.find(Detail.FINE)]
-        zone_lines = set(machine_lines(quads, 0))
-        return await self.text.read([quad for quad in quads if quad not in zone_lines], turn)
+        if zone.second_quad is not None:
+            quads = td3_strips.of_page(turn_back(zone.second_quad, self.text.turned((), turn)), quads)
+        longest = max(map(length, quads), default=0.0)
+        printed = [quad for quad in quads if length(quad) < ZONE_SHARE_MIN * longest]
+        return await self.text.read(printed, turn)
 
     async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
         return read_td3(await self._long_lines(detail, turn), self._today)

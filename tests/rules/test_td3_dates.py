@@ -71,6 +71,12 @@ def test_every_expiry_of_this_century_is_reported(expires: date) -> None:
         "1974-08-12",
         "12.08.1974 UTOPIA",
         "12 ago 1974",
+        "12 08 1974",
+        "12.08.74",
+        "1974. 08. 12.",
+        "12 8\u6708/AUG 1974",
+        "12 8\uc6d4/AUG 1974",
+        "12 L\u00fan/Aug 1974",
     ],
 )
 def test_one_day_printed_in_many_ways(text: str) -> None:
@@ -85,6 +91,12 @@ def test_a_year_of_two_digits_is_meant_in_both_centuries() -> None:
     assert set(printed_dates("12 AUG 24")) == {date(1924, 8, 12), date(2024, 8, 12)}
 
 
-@pytest.mark.parametrize("text", ["", "ZENITH", "30 FEB 1974", "12 XYZ 1974", "1234 567 8901", "99/99/1974"])
+def test_a_month_that_two_languages_read_differently_is_meant_in_both() -> None:
+    assert set(printed_dates("12 MAR/NOV 1974")) == {date(1974, 3, 12), date(1974, 11, 12)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ZENITH", "19900101-12345", "30 FEB 1974", "12 XYZ 1974", "1234 567 8901", "99/99/1974"]
+)
 def test_what_is_no_date(text: str) -> None:
     assert printed_dates(text) == ()

@@ -5,7 +5,7 @@ from math import cos, radians, sin
 import pytest
 
 from streams.verification.readers.layout import height, length
-from streams.verification.readers.td3_strips import first_line_strips, joined
+from streams.verification.readers.td3_strips import first_line_strips, joined, of_page
 from streams.vision_ports import Quad
 
 SECOND: Quad = ((66, 768), (1184, 768), (1184, 806), (66, 806))
@@ -62,3 +62,12 @@ def test_a_line_without_any_extent_makes_no_strip() -> None:
     point: Quad = ((5, 5), (5, 5), (5, 5), (5, 5))
     assert first_line_strips(point, [SECOND]) == ()
     assert joined([point, point]) == ()
+
+
+@pytest.mark.parametrize("degrees", [0, 7, -20, 90, 180])
+def test_lines_beside_the_page_and_above_it_are_of_another_paper(degrees: float) -> None:
+    number, form, other_page = (
+        turned(place, degrees)
+        for place in (at(860, 1040, 110, 26), at(1320, 1540, 300, 26), at(200, 600, -300, 26))
+    )
+    assert of_page(turned(SECOND, degrees), [number, form, other_page]) == [number]

@@ -21,6 +21,7 @@ PRINTED = {
     "sex": ("Sex / Sexe", "F", (900, 400)),
     "expiry_date": ("Date of expiry / Date d'expiration", "15 APR 2032", (440, 610)),
 }
+ZONE = zone(*compose(FIELDS))
 OTHERS = (
     ("PASSPORT / PASSEPORT", 230, 40),
     ("Place of birth / Lieu de naissance", 440, 470),
@@ -65,6 +66,11 @@ def test_the_same_print_agrees(field: str) -> None:
         ("expiry_date", "15 APR 2035"),
         ("expiry_date", "16.04.2032"),
         ("sex", "M"),
+        ("sex", "V/M"),
+        ("sex", "F/M"),
+        ("surname", "DR. ERIKSEN"),
+        ("surname", "SMITH GEB. ERIKSSON"),
+        ("date_of_birth", "12.08.84"),
     ],
 )
 def test_another_print_contradicts(field: str, text: str) -> None:
@@ -97,10 +103,49 @@ def test_another_print_that_was_hardly_recognised_says_nothing(field: str, text:
         ("date_of_birth", "12.08.1974"),
         ("date_of_birth", "08/12/1974"),
         ("sex", "F/F"),
+        ("sex", "M/F"),
+        ("sex", "V / F"),
+        ("sex", "F/\u0416"),
+        ("surname", "DR. ERIKSSON"),
+        ("surname", "Prof. Dr. Eriksson"),
+        ("surname", "[a] ERIKSSON"),
+        ("surname", "ERIKSSON GEB. MUSTER"),
+        ("surname", "Eriksson e/v Molenaar"),
+        ("surname", "ERIKSSON \u00e9p. DURAND"),
     ],
 )
 def test_a_look_alike_or_another_way_of_printing_agrees(field: str, text: str) -> None:
     assert agreement(field, text) is Agreement.MATCH
+
+
+ROW = "Type / Type / Tipo Code / Code / C\u00f3digoPassport No. / No. du Passeport"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [("L898902C3", Agreement.MATCH), ("L898962C3", Agreement.MISMATCH)]
+)
+def test_a_number_below_labels_that_were_read_as_one_line_is_compared(number: str, said: Agreement) -> None:
+    page = text_page((ROW, 440, 90), ("P", 440, 115), ("UTO", 600, 115), (number, 1140, 115), *ZONE)
+    assert compare(page, read(FIELDS))["document_number"] is said
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "Cognome. Surname. Nom. (1)",
+        "Name \u2022 Nom \u2022 Cognome \u2022 Surname",
+        "Name (Surname, Given names)",
+    ],
+)
+@pytest.mark.parametrize(("name", "said"), [("ERIKSSON", Agreement.MATCH), ("SMITH", Agreement.MISMATCH)])
+def test_labels_of_other_forms_name_their_field(label: str, name: str, said: Agreement) -> None:
+    page = text_page((label, 440, 180), (name, 440, 205), *ZONE)
+    assert compare(page, read(FIELDS))["surname"] is said
+
+
+def test_a_label_that_only_ends_like_another_names_no_field() -> None:
+    page = text_page(("Sex/Sexe Previous Passport No.", 440, 180), ("B1234567", 620, 205), *ZONE)
+    assert compare(page, read(FIELDS))["document_number"] is Agreement.NOT_FOUND
 
 
 @pytest.mark.parametrize(

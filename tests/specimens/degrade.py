@@ -6,7 +6,7 @@ from io import BytesIO
 
 import cv2
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from streams.vision_ports import Pixels
 
@@ -81,6 +81,52 @@ def tilted_on_its_side(page: Pixels, chance: random.Random, degrees: float) -> P
     return rotated(as_pixels(np.rot90(page, chance.choice((1, 3)))), chance.choice((-1, 1)) * degrees)
 
 
+def half_shaded(page: Pixels, chance: random.Random) -> Pixels:
+    """Let a soft edge of shade run across the page."""
+    height, width = page.shape[:2]
+    down, across = np.mgrid[:height, :width]
+    slope, at = chance.uniform(-0.6, 0.6), chance.uniform(0.35, 0.65)
+    lit = 1 / (1 + np.exp(-(across / width - at + slope * (down / height - 0.5)) * chance.choice((-40, 40))))
+    return noisy(as_pixels(page * (0.45 + 0.55 * lit[..., None])), chance, 3)
+
+
+def under_a_hand(page: Pixels, chance: random.Random) -> Pixels:
+    """Let a hand with a telephone throw its shadow on the page."""
+    height, width = page.shape[:2]
+    shade = np.zeros((height, width), np.float32)
+    wrist = (round(chance.uniform(0.3, 0.7) * width), height)
+    palm = (round(chance.uniform(0.3, 0.7) * width), round(chance.uniform(0.45, 0.75) * height))
+    cv2.line(shade, wrist, palm, 1.0, round(0.16 * width))
+    for finger in range(4):
+        tip = (palm[0] + round((finger - 1.5) * 0.07 * width), palm[1] - round(0.3 * height))
+        cv2.line(
+            shade, (palm[0] + round((finger - 1.5) * 0.05 * width), palm[1]), tip, 1.0, round(0.04 * width)
+        )
+    soft = cv2.GaussianBlur(shade, (0, 0), 0.012 * width)[..., None]
+    return noisy(as_pixels(page * (1 - 0.5 * soft)), chance, 3)
+
+
+def among_papers(page: Pixels, chance: random.Random) -> Pixels:
+    """Photograph the page on a table, a form beside it and the booklet's other page above it."""
+    height, width = page.shape[:2]
+    table = Image.new("RGB", (round(1.5 * width), round(2.1 * height)), (120, 92, 66))
+    pen = ImageDraw.Draw(table)
+    left, top = round(chance.uniform(0.05, 0.12) * width), round(1.02 * height)
+    pen.rectangle((left, 30, left + width, top - 3), fill=(226, 230, 234))
+    for row in range(6):
+        pen.text((left + 80, 90 + 60 * row), _OBSERVATIONS[row % 3], fill=(70, 76, 90), font=_plain_font(26))
+    pen.rectangle((left + width + 40, 200, table.width, table.height), fill=(246, 246, 242))
+    for row in range(24):
+        place = (left + width + 70, 260 + 52 * row)
+        pen.text(place, _LETTER[row % len(_LETTER)], fill=(40, 40, 46), font=_plain_font(28))
+    table.paste(Image.fromarray(page), (left, top))
+    return shrunk(rotated(as_pixels(table), chance.uniform(-3, 3)), 1_900)
+
+
+def _plain_font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
 def as_pixels(page: object) -> Pixels:
     """Return what a library gave as pixels."""
     return np.ascontiguousarray(page, np.uint8)
@@ -125,13 +171,38 @@ CAMERA: dict[str, Change] = {
 }
 """What the bench of documents does to a page, by name."""
 
+_OBSERVATIONS = (
+    "The bearer is requested to sign below.",
+    "OBSERVATIONS / REMARQUES",
+    "THERE ARE NO OFFICIAL OBSERVATIONS",
+)
+_LETTER = (
+    "Application",
+    "Surname: SMITH",
+    "Given names: JOHN",
+    "Date of birth: 12 MAR 1971",
+    "Passport No.: 123456789",
+    "Sex: M",
+    "your order No. 4711 of",
+)
+
+OUTDOORS: dict[str, Change] = CAMERA | {
+    "on its head": lambda page, _: as_pixels(np.rot90(page, 2)),
+    "blurred": lambda page, _: blurred(page, 1.5),
+    "glaring": glaring,
+    "half in shade": half_shaded,
+    "under a hand": under_a_hand,
+    "among papers": among_papers,
+}
+"""What happens to pages that people photograph themselves, by name."""
+
 QUALITY = {"much compressed": 30, "by a telephone": 60}
 """JPEG quality where it is not 88."""
 
 
 def photographed(page: Image.Image, how: str, chance: random.Random) -> bytes:
     """Return the JPEG of a page made worse in one of the `CHANGES`, or as a `CAMERA` makes it."""
-    changed = (CHANGES.get(how) or CAMERA[how])(as_pixels(page.convert("RGB")), chance)
+    changed = (CHANGES.get(how) or OUTDOORS[how])(as_pixels(page.convert("RGB")), chance)
     written = BytesIO()
     Image.fromarray(changed).save(written, "JPEG", quality=QUALITY.get(how, 88))
     return written.getvalue()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from math import cos, sin
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +19,9 @@ from streams.verification.readers.td3_lines import Td3Fields, compose
 
 _INK: Final = (26, 30, 40)
 _LABEL: Final = (80, 90, 110)
+_ASIDE_PX: Final = 190
+"""From the left edge of a label to the value beside it."""
+_HOLE_LEVEL: Final = 110
 _PITCH_PX: Final = 25.4
 _LINES_TOP_PX: Final = (700, 764)
 """6.35 mm apart, as ICAO Doc 9303 part 4 section 4.2 places them; ten pixels a millimetre."""
@@ -37,6 +41,12 @@ class Layout:
     number: str
     heading: str = "PASSPORT"
     value_px: int = 27
+    font: str = "Sans-Bold"
+    aside: bool = False
+    """Whether labels stand to the left of their values."""
+    extras: frozenset[str] = frozenset()
+    """What else is on the page: a `ghost` of the portrait, a `signature`, the number down one `side`, or in
+    `holes`."""
 
 
 LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
@@ -191,28 +201,60 @@ def draw(layout: Layout, portrait: Image.Image) -> Image.Image:
     pen = ImageDraw.Draw(page)
     for row in range(0, 880, 9):
         pen.line([(0, row), (1250, row + 6)], fill=(222, 228, 236))
-    pen.text((560, 300), "SPECIMEN", font=_font(110, "-Bold"), fill=(226, 214, 214))
-    pen.text((60, 34), layout.heading, font=_font(30, "-Bold"), fill=_INK)
-    pen.text((960, 34), "SPECIMEN", font=_font(30, "-Bold"), fill=(176, 58, 58))
+    pen.text((560, 300), "SPECIMEN", font=_font(110, "Sans-Bold"), fill=(226, 214, 214))
+    pen.text((60, 34), layout.heading, font=_font(30, "Sans-Bold"), fill=_INK)
+    pen.text((960, 34), "SPECIMEN", font=_font(30, "Sans-Bold"), fill=(176, 58, 58))
     page.paste(portrait.convert("RGB").resize((340, 440)), (60, 130))
     for label, lines, (left, top) in layout.cells:
-        pen.text((left, top), label, font=_font(16), fill=_LABEL)
+        pen.text((left, top + 4 * layout.aside), label, font=_font(16), fill=_LABEL)
+        beside, below = (_ASIDE_PX, 0) if layout.aside else (0, 21)
         for row, line in enumerate(lines):
-            place = (left, top + 21 + row * (layout.value_px + 4))
-            pen.text(place, line, font=_font(layout.value_px, "-Bold"), fill=_INK)
+            place = (left + beside, top + below + row * (layout.value_px + 4))
+            pen.text(place, line, font=_font(layout.value_px, layout.font), fill=_INK)
     for line, top in zip(compose(layout.zone), _LINES_TOP_PX, strict=True):
         for index, character in enumerate(line):
             middle = 66 + (index + 0.5) * _PITCH_PX
-            pen.text((middle, top), character, font=_font(38, "Mono"), fill=_INK, anchor="ma")
+            pen.text((middle, top), character, font=_font(38, "SansMono"), fill=_INK, anchor="ma")
+    _draw_extras(page, layout, portrait)
     return page
 
 
+def _draw_extras(page: Image.Image, layout: Layout, portrait: Image.Image) -> None:
+    """Add what issuers put beside the fields."""
+    if "ghost" in layout.extras:
+        pale = Image.blend(portrait.convert("RGB"), Image.new("RGB", portrait.size, (238, 240, 244)), 0.45)
+        page.paste(pale.resize((130, 168)), (1090, 500))
+    if "signature" in layout.extras:
+        pen = ImageDraw.Draw(page)
+        points = [(90 + 9 * step, 625 + round(24 * sin(step * 1.3) * cos(step / 4))) for step in range(28)]
+        pen.line(points, fill=(38, 44, 92), width=3, joint="curve")
+    if "side" in layout.extras:
+        down = Image.new("RGB", (300, 40), (238, 240, 244))
+        ImageDraw.Draw(down).text((4, 4), layout.number, font=_font(28, "SansMono"), fill=(150, 60, 60))
+        page.paste(down.rotate(90, expand=True), (6, 200))
+    if "holes" in layout.extras:
+        _perforate(page, layout.number, (420, 4))
+
+
+def _perforate(page: Image.Image, number: str, place: tuple[int, int]) -> None:
+    """Punch a number into the page: each character of holes in a raster of its own."""
+    small = Image.new("L", (8 * len(number), 12), 0)
+    for index, character in enumerate(number):
+        ImageDraw.Draw(small).text((8 * index, 0), character, font=_font(10, "SansMono-Bold"), fill=255)
+    pen = ImageDraw.Draw(page)
+    for down in range(small.height):
+        for across in range(small.width):
+            if small.getpixel((across, down)) > _HOLE_LEVEL:  # type: ignore[operator]  # one band
+                left, top = place[0] + 4 * across, place[1] + 4 * down
+                pen.ellipse((left, top, left + 2, top + 2), fill=(84, 80, 76))
+
+
 @cache
-def _font(size: int, style: str = "") -> ImageFont.FreeTypeFont:
+def _font(size: int, style: str = "Sans") -> ImageFont.FreeTypeFont:
     """Return DejaVu as matplotlib carries it; it has Greek and Cyrillic letters."""
     spec = find_spec("matplotlib")
     assert spec is not None
     assert spec.origin is not None
     return ImageFont.truetype(
-        Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / f"DejaVuSans{style}.ttf", size
+        Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / f"DejaVu{style}.ttf", size
     )

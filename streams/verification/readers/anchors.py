@@ -1,10 +1,11 @@
 """Values beside their printed labels: in the same line, to the right of it, or below it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Final
 
 from streams.verification.readers.layout import Placed, share_row
@@ -24,6 +25,8 @@ _LEFT_MAX: Final = 1.5
 """How far a value's left edge may stand from its label's, in heights of the label."""
 _RIGHT_MAX: Final = 8.0
 """How far to the right of its label a value begins at most, in heights of the label."""
+_PARTS: Final = re.compile(r"[/.\u2022\u00b7|]")
+"""What parts the languages of a label."""
 _STROKES: Final = str.maketrans("MV", "NN")
 _LATIN: Final = re.compile(r"[A-Z0-9]", re.IGNORECASE)
 """What a value must have: pictures read as text give signs and scripts these documents do not use."""
@@ -50,9 +53,9 @@ class Value:
 
 
 def label_of(text: str, labels: LabelWords) -> str | None:
-    """Return the field a line is the label of; each part between slashes may name it, in its language."""
+    """Return the field a line is the label of; each part between signs may name it, in its language."""
     head = text.partition(":")[0]
-    for part in head.split("/"):
+    for part in _PARTS.split(head):
         plain = "".join(plain_words(part))
         for name, keywords in labels.items():
             if any(_names(plain, keyword) for keyword in keywords):
@@ -122,20 +125,54 @@ def _beside(
 
 
 def _cells(line: Placed, labels: LabelWords) -> list[Placed]:
-    """Part a line before a second label, where a recogniser joined two cells of a table."""
-    head, colon, _ = line.text.rpartition(":")
+    """Part a line before each further label, where a recogniser joined cells of a table."""
+    cuts = [*sorted({0, *_label_starts(line.text, labels)}), len(line.text)]
+    return [_share(line, start, end) for start, end in pairwise(cuts)]
+
+
+def _label_starts(text: str, labels: LabelWords) -> Iterator[int]:
+    """Yield where another field's label begins within a line: behind a value, or behind a whole label."""
+    head, colon, _ = text.rpartition(":")
     words = head.split(" ")
     for count in (1, 2):
         second = " ".join(words[-count:])
         start = len(head) - len(second)
         if colon and ":" in head[:start] and label_of(second, labels) is not None:
-            edge = line.left + line.width * start / len(line.text)
-            left, top, right, bottom = line.box
-            return [
-                replace(line, text=line.text[:start].strip(), box=(left, top, edge, bottom)),
-                replace(line, text=line.text[start:], box=(edge, top, right, bottom)),
-            ]
-    return [line]
+            yield start
+            return
+    before: str | None = None
+    for part in re.finditer(rf"[^{_PARTS.pattern[1:-1]}]+", text):
+        at: int | None = part.start()
+        while at is not None:
+            name = label_of(text[at : part.end()], labels)
+            if None not in (before, name) and name != before:
+                yield at
+            before = name if name is not None else before
+            at = _behind_label(text, at, part.end(), before, labels)
+
+
+def _behind_label(text: str, start: int, stop: int, name: str | None, labels: LabelWords) -> int | None:
+    """Return where a label follows a whole one of a field directly, None where none does."""
+    keywords = (
+        labels.get(name, ()) if name is not None else [one for words in labels.values() for one in words]
+    )
+    for end in range(start + 1, stop):
+        joint = text[end] == " " or (text[end].isupper() and text[end - 1].islower())
+        whole = joint and "".join(plain_words(text[start:end])) in keywords
+        if whole and label_of(text[end:stop], labels) is not None:
+            return end
+    return None
+
+
+def _share(line: Placed, start: int, end: int) -> Placed:
+    """Return a part of a line's text, in the box that its characters take when all are alike."""
+    if (start, end) == (0, len(line.text)):
+        return line
+    left, top, right, bottom = line.box
+    wide = (right - left) / len(line.text)
+    text = line.text[start:end]
+    start += len(text) - len(text.lstrip())
+    return replace(line, text=text.strip(), box=(left + wide * start, top, left + wide * end, bottom))
 
 
 def stands_below(label: Placed, line: Placed) -> bool:

@@ -30,8 +30,10 @@ _MONTHS: Final = {
 _WORDED: Final = re.compile(
     r"(\d{1,2})[\s.\-/]*([^\W\d_]{3,9})(?:[\s./]+([^\W\d_]{3,9}))?[\s.\-/]*(\d{4}|\d{2})(?!\d)"
 )
-_YEAR_FIRST: Final = re.compile(r"(?<!\d)(\d{4})[\-./ ](\d{1,2})[\-./ ](\d{1,2})(?!\d)")
-_YEAR_LAST: Final = re.compile(r"(?<!\d)(\d{1,2})[\-./ ](\d{1,2})[\-./ ](\d{4})(?!\d)")
+_YEAR_FIRST: Final = re.compile(r"(?<!\d)(\d{4})[\-./ ]{1,2}(\d{1,2})[\-./ ]{1,2}(\d{1,2})(?!\d)")
+_YEAR_LAST: Final = re.compile(r"(?<!\d)(\d{1,2})[\-./ ]{1,2}(\d{1,2})[\-./ ]{1,2}(\d{4}|\d{2}$)(?!\d)")
+_NUMBERED: Final = re.compile(r"\d{1,2}\s?[\u6708\uc6d4]\s*/")
+"""A month by its number in Chinese or Korean before its name in English."""
 
 
 def real_date(year: int, month: int, day: int) -> date | None:
@@ -66,26 +68,28 @@ def printed_dates(text: str) -> tuple[date, ...]:
 
     A year of two digits is given in both centuries.
     """
-    upper = text.upper()
+    upper = _NUMBERED.sub("", text.strip().upper())
     if found := _WORDED.search(upper):
         return _worded(*found.groups())
     if found := _YEAR_FIRST.search(upper):
         year, month, day = (int(part) for part in found.groups())
         return _existing((year, month, day))
     if found := _YEAR_LAST.search(upper):
-        one, other, year = (int(part) for part in found.groups())
-        return _existing((year, other, one), (year, one, other))
+        one, other, _ = (int(part) for part in found.groups())
+        years = _years(found[3])
+        return _existing(*((year, *days) for year in years for days in ((other, one), (one, other))))
     return ()
 
 
 def _worded(day: str, name: str, other: str | None, year: str) -> tuple[date, ...]:
-    """Return the date of a month named in one language or two, of which one is known."""
-    names = (name, name[:3], other or "", (other or "")[:3])
-    month = next((number for one in names if (number := _MONTHS.get(one))), None)
-    if month is None:
-        return ()
-    years = (int(year),) if len(year) == 4 else (1900 + int(year), 2000 + int(year))  # noqa: PLR2004 - digits
-    return _existing(*((one, month, int(day)) for one in years))
+    """Return the dates of a month named in one language or two, of which one is known."""
+    named = [_MONTHS.get(one) or _MONTHS.get(one[:3]) for one in (name, other or "")]
+    return _existing(*((one, month, int(day)) for one in _years(year) for month in named if month))
+
+
+def _years(text: str) -> tuple[int, ...]:
+    """Return the year of four digits, or of two in both centuries."""
+    return (int(text),) if len(text) == 4 else (1900 + int(text), 2000 + int(text))  # noqa: PLR2004 - digits
 
 
 def _existing(*candidates: tuple[int, int, int]) -> tuple[date, ...]:

@@ -25,6 +25,10 @@ _ORDER_WEIGHT: Final = 0.19
 and of lines that fit alike the names and the date of birth are the upper ones."""
 _SINGLE: Final = 1.6
 """Width over height up to which a line may be a single letter."""
+_PAIR: Final = 2.8
+"""The same of a letter in two languages: `V/F`."""
+_PAIR_MISFIT: Final = 0.2
+"""More than the way down the page is worth: single letters are tried first."""
 _MIN_WIDTH_CHARS: Final = 5
 """Letters a line needs for its letters' width to be measured."""
 _LAST: Final = frozenset({"expiry_date", "sex"})
@@ -54,7 +58,8 @@ class _Search:
     def _cost(self, name: str, place: int, width: float) -> float:
         line, count = self.lines[self.pairs[place].value], self.letters[name]
         if count == 1:
-            misfit = 0.0 if line.width < _SINGLE * line.height else inf
+            wide = line.width / max(line.height, 1.0)
+            misfit = 0.0 if wide < _SINGLE else _PAIR_MISFIT if wide < _PAIR else inf
         else:
             misfit = abs(log(max(line.width, 1.0) / (count * width)))
         if misfit >= _MISFIT_MAX:

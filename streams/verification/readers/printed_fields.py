@@ -51,7 +51,7 @@ def lines_of(page: TextPage, zone: Td3Reading) -> dict[str, tuple[Placed, ...]]:
 def says(name: str, line: TextLine, page: TextPage, zone: Td3Reading) -> bool:
     """Return whether a line alone equals the zone's value; for the sex, whether it is one of its letters."""
     if name == "sex":
-        return line.text.strip().upper()[:1] == zone.fields.get("sex")
+        return visual_zone.printed_sex(line.text) == zone.fields.get("sex")
     alone = TextPage((line,), page.width, page.height, page.turn)
     return visual_zone.compare(alone, zone)[name] is Agreement.MATCH
 

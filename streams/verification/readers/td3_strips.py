@@ -31,6 +31,12 @@ _REACH: Final = 0.012
 """How far a strip reaches beyond the line it is cut by, in lengths of it: half a letter."""
 
 
+_PAGE_ACROSS: Final = (-0.1, 1.1)
+_PAGE_BELOW: Final = (-0.85, 0.2)
+"""Where the middle of a printed line stands by the second line, in lengths of it: the page reaches from -0.06
+to 1.06 across and from -0.7 to 0.09 (part 4 section 2), and perspective may add a fifth."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Axes:
     """A line as a frame of reference: along it and down from its middle, in pixels."""
@@ -53,6 +59,21 @@ class _Axes:
             self.origin[0] + across * self.along[0] + below * self.down[0],
             self.origin[1] + across * self.along[1] + below * self.down[1],
         )
+
+
+def of_page(second: Quad, quads: Sequence[Quad]) -> list[Quad]:
+    """Return the lines on the page of a zone's second line; what lies beside the page is another paper."""
+    axes = _axes(_middle(second, 0, 3), _middle(second, 1, 2))
+    if axes is None:
+        return [*quads]
+    (left, right), (top, bottom) = (
+        (length(second) * first, length(second) * last) for first, last in (_PAGE_ACROSS, _PAGE_BELOW)
+    )
+    return [
+        quad
+        for quad in quads
+        if left < axes.across(_centre(quad)) < right and top < axes.below(_centre(quad)) < bottom
+    ]
 
 
 def first_line_strips(second: Quad, quads: Sequence[Quad]) -> tuple[Quad, ...]:

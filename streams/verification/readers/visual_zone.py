@@ -32,13 +32,16 @@ from streams.vision_ports import TextPage
 
 LABELS: Final[LabelWords] = {
     "document_number": ("PASSPORTNO", "PASSPORTNUMBER", "DOCUMENTNO", "DOCUMENTNUMBER", "PASSEPORTNO"),
-    "surname": ("SURNAME", "LASTNAME", "NOM", "APELLIDOS"),
+    "surname": ("SURNAME", "LASTNAME", "NAMESURNAME", "NOM", "APELLIDOS"),
     "given_names": ("GIVENNAME", "FIRSTNAME", "FORENAME", "PRENOM", "NOMBRES"),
     "date_of_birth": ("DATEOFBIRTH", "DATEDENAISSANCE"),
     "expiry_date": ("DATEOFEXPIR", "EXPIRYDATE", "DATEDEXPIRATION", "VALIDUNTIL"),
     "sex": ("SEX", "SEXE", "GENDER"),
     "": (
         "TYPE",
+        "TIPO",
+        "CODE",
+        "CODIGO",
         "COUNTRYCODE",
         "CODEOF",
         "CODEDUPAYS",
@@ -48,6 +51,7 @@ LABELS: Final[LabelWords] = {
         "LIEUDENAISSANCE",
         "DATEOFISSUE",
         "DATEDEDELIVRANCE",
+        "FECHADEEXPEDICION",
         "AUTHORITY",
         "AUTORITE",
         "ISSUINGAUTHORITY",
@@ -58,7 +62,13 @@ LABELS: Final[LabelWords] = {
 """Labels of Doc 9303 part 4 section 4.1 in English, French and Spanish; the nameless ones are no values."""
 
 _NUMBER_SHAPE: Final = re.compile(r"(?=.*\d)[A-Z0-9]{6,12}")
-_SEX: Final = re.compile(r"([MFX])(?:\s*/\s*[A-Z])?")
+_SEX: Final = re.compile(r"(?:[^\W\d_]\s*/\s*)?([MFX])|([MFX])\s*/\s*[^\W\d_]")
+"""The letter of Doc 9303, which stands behind a state's own: `M/F` is a woman in Lithuania."""
+_ADDED: Final = re.compile(
+    r"^[\[(]\w{1,2}[\])]|^(?:(?:DR|PROF)\b\.?\s*)+|\s(?:GEB|N[EÉ]E|[EÉ]P|[EÉ]POUSE|E/V)\b.*", re.IGNORECASE
+)
+"""What is printed with a surname and is no part of it: a field's letter, degrees, a name at birth or by
+marriage."""
 _LETTERS_A_SLIP: Final = 5
 """One letter in as many may be a slip of the recogniser, unless it was very sure."""
 _LETTER_OF: Final = str.maketrans("012568", "OIZSGB")
@@ -130,8 +140,10 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
         return Agreement.NOT_FOUND
     if value is None:
         return _anywhere(lines, lambda text: _unlikeness(text, name) == 0)
-    text = in_latin(value.text).translate(_LETTER_OF)
-    if _is_name(text, zone, key) or any(_unlikeness(one, name) == 0 for one in _beside(value, lines)):
+    bare = _ADDED.sub("", value.text.strip()) if key == "surname" else value.text
+    text, whole = (in_latin(one).translate(_LETTER_OF) for one in (bare, value.text))
+    alike = any(_unlikeness(one, name) == 0 for one in _beside(value, lines))
+    if alike or any(_is_name(one, zone, key) for one in (text, whole)):
         return Agreement.MATCH
     printed = plain_words(text)
     continued = tuple(name.split())[: len(printed)] == printed  # the rest may stand on the next line
@@ -184,11 +196,17 @@ def _date(value: Value | None, lines: Sequence[Placed], day: date | None) -> Agr
     return Agreement.MISMATCH if printed and value.score >= CLEAR else Agreement.NOT_FOUND
 
 
+def printed_sex(text: str) -> str | None:
+    """Return the letter of the sex that a text gives, None when it gives none."""
+    found = _SEX.fullmatch(text.upper().strip())
+    return (found[1] or found[2]) if found else None
+
+
 def _sex(value: Value | None, sex: str | None) -> Agreement:
-    found = _SEX.fullmatch(value.text.upper().strip()) if value else None
-    if not sex or value is None or found is None:
+    printed = printed_sex(value.text) if value else None
+    if not sex or value is None or printed is None:
         return Agreement.NOT_FOUND
-    if found[1] == sex:
+    if printed == sex:
         return Agreement.MATCH
     return Agreement.MISMATCH if value.score >= CLEAR else Agreement.NOT_FOUND
 
