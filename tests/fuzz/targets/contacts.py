@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from streams.contacts.findings import ContactDetail
-
 from streams.contacts.address import examine_address
-from streams.contacts.details import examine_email, examine_phone
+from streams.contacts.details import ContactDetail, examine_email, examine_phone
 
 COUNTRIES = (None, "NG", "GE", "US")
 SEEDS = (
