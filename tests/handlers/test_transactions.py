@@ -291,7 +291,7 @@ async def test_a_hold_ends_with_the_policys_choice_once_its_time_has_passed() ->
 async def test_the_sweep_ends_each_hold_once_when_its_time_has_passed() -> None:
     stage, log = Stage("HOLD"), Log()
     writer: Any = log
-    held = [await stage.pay(f"order-{number}", f"user-{number}", **big()) for number in range(3)]
+    waiting = [await stage.pay(f"order-{number}", f"user-{number}", **big()) for number in range(3)]
     quiet = await stage.pay("order-3", "user-3")
 
     async def ended_after(passed: timedelta) -> list[str]:
@@ -307,7 +307,7 @@ async def test_the_sweep_ends_each_hold_once_when_its_time_has_passed() -> None:
 
     subjects = [HASHES.subject_key(ACME, SubjectId(f"user-{number}"), livemode=True) for number in range(3)]
     assert ended == [[], sorted(subjects[:2]), [subjects[2]], []]
-    ids = [one.transaction.transaction_id for one in (*held, quiet)]
+    ids = [one.transaction.transaction_id for one in (*waiting, quiet)]
     records = [await stage.stores.records.get(ACME, RecordKind.TRANSACTION, one) for one in ids]
     decisions = [StoredTransaction.from_bytes(one.body).transaction.decision for one in records]
     assert decisions == ["BLOCK", "BLOCK", "BLOCK", "ALLOW"]
