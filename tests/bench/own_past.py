@@ -1,6 +1,6 @@
 """A policy over the transactions it decided: nothing may change, here or on another machine.
 
-`python -m tests.bench.own_past --transactions 100000`: payments of `SPREAD` are decided by the worker's own
+`python -m tests.bench.own_past --transactions 100000`: payments of some weeks are decided by the worker's own
 use case on a store in a file, without a front, without a log; then the backtest's process decides them again,
 on the same folder and on a restored backup of it in a process of another environment, and the results are
 compared. What HTTP and the log add is in `tests.bench.backtests`.
@@ -32,11 +32,13 @@ from app.settings import Settings
 from schemas.backtests import StoredBacktest
 from schemas.base import to_milliseconds
 from schemas.ids import BacktestId, KeyId, SubjectId, TenantId
+from schemas.policy_records import CountedKeys
 from schemas.tenant_settings import TenantSettings
 from schemas.transaction_decisions import ScreenTransaction, TransactionCommand
 from schemas.transactions import TransactionRequest
 from streams.backtests.records import backtest_records
 from streams.policies.compiling import compile_policy
+from streams.policies.in_use import counting
 from streams.policies.loading import digest, load
 from streams.ports.records import Change
 from streams.privacy.sealing import seal_subject_id
@@ -49,9 +51,6 @@ from streams.transactions.records import request_label, transaction_id
 from tests.chaos.transaction_kills import BACKTEST_MODULE
 from tests.http.support import Memory, Silence, keyed_features, wallets_over
 from tests.journeys.service import begin_deployment, make_tenant, veristream_json
-
-SPREAD: Final = timedelta(days=80)
-"""How long ago the first was: windows of every length fill and empty."""
 
 SUBJECTS: Final = 3_000
 DEVICES: Final = 900
@@ -125,14 +124,16 @@ score: {FLAG: 30, REVIEW_REQUIRED: 60}
 class Deciding:
     """Decides payments of a tenant, at times of the past."""
 
-    def __init__(self, deployment: Deployment, tenant_id: TenantId) -> None:
+    def __init__(self, deployment: Deployment, tenant_id: TenantId, spread: timedelta) -> None:
+        self.spread = spread
         self.stores, self.tenant_id = deployment.stores, tenant_id
         self.hashes = KeyedHashes(deployment.keys.derive(Purpose.TRANSACTION_HASHES))
         self.counters = TransactionCounters()
         self.chance = random.Random(4)
-        self.at = self.first = to_milliseconds(now() - SPREAD)
+        self.at = self.first = to_milliseconds(now() - spread)
         compiled = compile_policy(load(POLICY), REVISION, digest(POLICY))
-        published = PublishedPolicy(REVISION, digest(POLICY), compiled)
+        since = counting(CountedKeys(), compiled.features).since
+        published = PublishedPolicy(REVISION, digest(POLICY), compiled, counted_since=since)
 
         async def policy(tenant_id: TenantId) -> PublishedPolicy:
             assert tenant_id == self.tenant_id
@@ -151,7 +152,7 @@ class Deciding:
         """Decide so many, and say how far it is."""
         begun = reported = time.monotonic()
         for done in range(0, count, AT_ONCE):
-            self.at = to_milliseconds(self.first + SPREAD * (done / count))
+            self.at = to_milliseconds(self.first + self.spread * (done / count))
             wanted = min(AT_ONCE, count - done)
             keys = (self.chance.sample(range(most), wanted) for most in (SUBJECTS, DEVICES, ADDRESSES))
             commands = [await self._command(*key) for key in zip(*keys, strict=True)]
@@ -202,14 +203,14 @@ class Deciding:
         return about
 
 
-async def main(transactions: int) -> int:
+async def main(transactions: int, spread: timedelta) -> int:
     """Decide and backtest; 1 when anything is decided otherwise."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         here, elsewhere = Path(name, "here"), Path(name, "elsewhere")
         begin_deployment(here)
         tenant_id = TenantId((await make_tenant(here))[0])
         async with open_existing(Settings(data_dir=here)) as deployment:
-            deciding, begun = Deciding(deployment, tenant_id), time.process_time()
+            deciding, begun = Deciding(deployment, tenant_id, spread), time.process_time()
             await deciding.run(transactions)
             backtest_id = await deciding.ask_backtest()
         spent_s = time.process_time() - begun
@@ -273,5 +274,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--transactions", type=int, default=100_000)
+    parser.add_argument("--days", type=float, default=80, help="how long ago the first was")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    sys.exit(asyncio.run(main(parser.parse_args().transactions)))
+    given = parser.parse_args()
+    sys.exit(asyncio.run(main(given.transactions, timedelta(days=given.days))))
