@@ -30,6 +30,7 @@ from schemas.topics import Topic
 from schemas.transaction_decisions import AppliedPolicy, ScreenTransaction
 from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.ports.records import Change
+from streams.ports.stores import Stores
 from streams.runtime.app import GROUP
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.tables import partition_of, table_of
@@ -66,7 +67,7 @@ REPORT_EVERY_S: Final = 15.0
 class PaymentStorage:
     """Stores payments of a tenant in test mode, one batch after the other."""
 
-    deployment: Deployment
+    stores: Stores
     tenant_id: TenantId
     hashes: KeyedHashes
     policy: AppliedPolicy
@@ -107,9 +108,9 @@ class PaymentStorage:
         keys = keys_of(self.hashes, self.tenant_id, request, livemode=False)
         judged = Judged(self.decided, circumstances)
         outcome = Outcome(command, request.subject_id, request, judged, self.policy, at, keys=keys)
-        stores, about = self.deployment.stores, command.transaction_id
+        about = command.transaction_id
         parts = parts_json(request, self._rules, (), circumstances)
-        sealed = await seal_parts(stores, self.tenant_id, about, request.subject_id, parts)
+        sealed = await seal_parts(self.stores, self.tenant_id, about, request.subject_id, parts)
         event = event_of(self.hashes, self.tenant_id, request, OUTCOME_CLASS[self.decided.decision])
         velocity_row.add(row, about, event)
         self.rows[command.subject_key] = velocity_row.encode(row)
@@ -137,7 +138,7 @@ class PaymentStorage:
 
     async def _commit(self, changes: Sequence[Change]) -> None:
         """Commit the changes as one, and mark its events as published."""
-        journal = self.deployment.stores.journal
+        journal = self.stores.journal
         records = tuple(record for change in changes for record in change.records)
         audit = tuple(row for change in changes for row in change.audit)
         events = tuple(event for change in changes for event in change.events)
@@ -149,23 +150,24 @@ async def store_payments(data_dir: Path, tenant_id: TenantId, count: int) -> Non
     """Store so many payments of a tenant, whose policy is published and whose service is stopped."""
     settings = Settings(data_dir=data_dir)
     async with open_existing(settings) as deployment:
-        storage = await _storage(deployment, tenant_id)
+        hashes = KeyedHashes(deployment.keys.derive(Purpose.TRANSACTION_HASHES))
+        storage = await storage_of(deployment.stores, tenant_id, hashes)
         await storage.store(count)
         async with open_broker(settings) as access:
             await prepare_topics(access)
             await _write_changelog(access, deployment, _newest(storage.rows))
 
 
-async def _storage(deployment: Deployment, tenant_id: TenantId) -> PaymentStorage:
-    hashes = KeyedHashes(deployment.keys.derive(Purpose.TRANSACTION_HASHES))
-    published = await StoredPolicies(deployment.stores.records)(tenant_id)
+async def storage_of(stores: Stores, tenant_id: TenantId, hashes: KeyedHashes) -> PaymentStorage:
+    """Return what stores payments that the tenant's published policy decided."""
+    published = await StoredPolicies(stores.records)(tenant_id)
     assert published.compiled is not None
     request = TransactionRequest.model_validate_json(payment(random.Random(1)))
     features = Earlier(VelocityRow(), {}).features(
         published.compiled.features, event_of(hashes, tenant_id, request)
     )
     decided = decide(published.compiled, fields_of(request, ()), features, (), SubjectState())
-    return PaymentStorage(deployment, tenant_id, hashes, published.applied, decided)
+    return PaymentStorage(stores, tenant_id, hashes, published.applied, decided)
 
 
 def _newest(rows: OrderedDict[str, bytes]) -> Iterator[tuple[int, bytes, bytes]]:

@@ -37,6 +37,7 @@ EZRULES_FIRST: Final = 10.0
 OURS_FIRST: Final = 60.0
 TENANT_FILE: Final = "bench-tenant"
 """In a data folder that is used again: whose transactions were stored."""
+IDLE_S: Final = 5.0
 SHARE: Final = 0.5
 """Of the closed rate, for the p99 beside many stored transactions."""
 
@@ -84,11 +85,16 @@ class Bench:
         say(f"row: {median(ratios):.1f} x the rate of ezrules, {median(cheaper):.1f} x less CPU")
 
     async def _cpu_of(self, peer: EzRules) -> float:
-        await peer.load(2, 5)
-        before = peer.spent_s()
-        found = await peer.load(2, 10)
+        """Return its processor milliseconds for a request, without what its service takes anyway."""
+        await peer.load(EZRULES_FIRST, 5)
+        begun, idle = time.monotonic(), peer.spent_s()
+        await asyncio.sleep(IDLE_S)
+        idle_share = (peer.spent_s() - idle) / (time.monotonic() - begun)
+        begun, before = time.monotonic(), peer.spent_s()
+        found = await peer.load(EZRULES_FIRST, 10)
+        spent_s = peer.spent_s() - before - idle_share * (time.monotonic() - begun)
         requests = int(found["ok"]) * 1.2  # those of its 2 s of warm-up beside 10
-        return (peer.spent_s() - before) / requests * 1e3
+        return spent_s / max(requests, 1.0) * 1e3
 
     def _p99_of(self, peer: EzRules) -> Callable[[float], Awaitable[float]]:
         async def p99_ms(rate: float) -> float:
@@ -130,15 +136,20 @@ class Bench:
             await asyncio.to_thread(wait_for, self._given.alone)
             measured, _ = await sides[FEW].closed(self._given.requests)
             rate = SHARE * measured.per_second
-            p99: dict[int, list[float]] = {FEW: [], many: []}
-            costs: dict[int, list[float]] = {FEW: [], many: []}
-            for _ in range(self._given.rounds):
-                for count, paid in sides.items():
-                    p99[count].append(await paid.p99_ms(rate, self._given.seconds))
-                    costs[count].append((await paid.closed(self._given.requests))[1])
-        say(f"p99 in ms at {rate:.0f}/s: {p99}; ms of CPU each: {costs}")
-        slower, dearer = median(p99[many]) / median(p99[FEW]), median(costs[many]) / median(costs[FEW])
+            ratios = [await self._beside(sides, number, rate) for number in range(1, self._given.rounds + 1)]
+        slower, dearer = (median([ratio[side] for ratio in ratios]) for side in (0, 1))
         say(f"row: p99 beside {many:,} is {slower:.2f} x that beside {FEW:,}, CPU {dearer:.2f} x")
+
+    async def _beside(self, sides: dict[int, Paid], number: int, rate: float) -> tuple[float, float]:
+        """Measure both sides, in turns first; return how many times the p99 and the CPU of many are."""
+        p99, costs = dict[int, float](), dict[int, float]()
+        for count in sorted(sides, reverse=number % 2 == 0):
+            p99[count] = await sides[count].p99_ms(rate, self._given.seconds)
+            costs[count] = (await sides[count].closed(self._given.requests))[1]
+        slower, dearer = (side[max(sides)] / side[min(sides)] for side in (p99, costs))
+        shown = ", ".join(f"{p99[count]:.0f} ms beside {count:,}" for count in sorted(sides))
+        say(f"round {number}: p99 at {rate:.0f}/s {shown}: {slower:.2f} x; CPU {dearer:.2f} x")
+        return slower, dearer
 
     async def _store(self, folder: Path, count: int) -> None:
         """Store so many transactions of a tenant, unless an earlier run did."""
