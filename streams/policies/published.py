@@ -29,6 +29,7 @@ class PublishedPolicies:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._compiled: OrderedDict[tuple[int, str], CompiledPolicy] = OrderedDict()
+        self._compiling: dict[tuple[int, str], asyncio.Task[CompiledPolicy]] = {}
 
     async def current(self, tenant_id: TenantId, policy: str = POLICY) -> CompiledPolicy:
         """Return the published revision of a policy.
@@ -75,17 +76,32 @@ class PublishedPolicies:
         key = revision, sha256
         compiled = self._compiled.get(key)
         if compiled is None:
-            compiled = await _compile(revision, sha256, read)
+            compiled = await self._compile_once(key, await _read(revision, read))
             self._compiled[key] = compiled
             if len(self._compiled) > MOST_COMPILED:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(key)
         return compiled
 
+    async def _compile_once(self, key: tuple[int, str], text: bytes) -> CompiledPolicy:
+        """Compile a text once for all who wait for it; one who gives up takes it from no other."""
+        task = self._compiling.get(key)
+        if task is None:
+            task = self._compiling[key] = asyncio.create_task(_compile(*key, text))
+            task.add_done_callback(lambda _: self._compiling.pop(key))
+        return await asyncio.shield(task)
 
-async def _compile(revision: int, sha256: str, read: Callable[[], Awaitable[bytes]]) -> CompiledPolicy:
+
+async def _read(revision: int, read: Callable[[], Awaitable[bytes]]) -> bytes:
     try:
-        document = await asyncio.to_thread(load, await read())
-    except (Refused, NotFound) as error:
+        return await read()
+    except NotFound as error:
+        raise PolicyUnavailable(f"revision {revision}") from error
+
+
+async def _compile(revision: int, sha256: str, text: bytes) -> CompiledPolicy:
+    try:
+        document = await asyncio.to_thread(load, text)
+    except Refused as error:
         raise PolicyUnavailable(f"revision {revision}") from error
     return compile_policy(document, revision, sha256)

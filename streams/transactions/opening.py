@@ -76,6 +76,10 @@ class _PartsToDecide(msgspec.Struct):
     circumstances: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _PartsToCount(msgspec.Struct):
+    request: msgspec.Raw
+
+
 class PartsToShow(msgspec.Struct):
     """What is shown of a transaction's parts, as JSON."""
 
@@ -98,6 +102,7 @@ LEVEL: Final = 1
 
 _STORED: Final = msgspec.json.Decoder(_Stored)
 _TO_DECIDE: Final = msgspec.json.Decoder(_PartsToDecide)
+_TO_COUNT: Final = msgspec.json.Decoder(_PartsToCount)
 _TO_SHOW: Final = msgspec.json.Decoder(PartsToShow)
 _PARTS: Final = msgspec.json.Decoder(_Parts)
 _CHECKS: Final = TypeAdapter(tuple[ShownCheck, ...])
@@ -120,6 +125,22 @@ async def open_transaction(stores: Stores, tenant_id: TenantId, record: Record) 
     )
     request = TransactionRequest.from_bytes(bytes(parts.request))
     return OpenedTransaction(request, OUTCOME_CLASS[first.decision], first)
+
+
+async def open_counted(
+    stores: Stores, tenant_id: TenantId, record: Record
+) -> tuple[TransactionRequest, OutcomeClass]:
+    """Return what features count of a stored transaction: of its parts the request alone is read.
+
+    Raises as `open_parts` does.
+    """
+    if record.kind is RecordKind.HISTORIC_TRANSACTION:
+        imported = StoredHistory.from_bytes(record.body)
+        return await open_history(stores, tenant_id, imported), imported.outcome
+    stored = _STORED.decode(record.body)
+    about, subject_id = TransactionId(record.id), SubjectId(stored.transaction.subject_id)
+    parts = _TO_COUNT.decode(await _open(stores, tenant_id, about, subject_id, stored.sealed_parts))
+    return TransactionRequest.from_bytes(bytes(parts.request)), OUTCOME_CLASS[stored.decisions[0].decision]
 
 
 async def open_history(stores: Stores, tenant_id: TenantId, stored: StoredHistory) -> HistoricTransaction:

@@ -16,7 +16,7 @@ from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.opening import open_transaction
+from streams.transactions.opening import open_counted
 from streams.transactions.queries import listed_pages
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
 from streams.verification.records import Index, by_subject
@@ -91,10 +91,10 @@ async def _counted(
 ) -> _Counted | None:
     """Return a stored transaction as features count it; None: its subject was erased."""
     try:
-        opened = await open_transaction(stores, tenant_id, record)
+        request, outcome = await open_counted(stores, tenant_id, record)
     except Erased:
         return None
-    return record.created_at, record.id, event_of(hashes, tenant_id, opened.request, opened.outcome)
+    return record.created_at, record.id, event_of(hashes, tenant_id, request, outcome)
 
 
 def event_of(

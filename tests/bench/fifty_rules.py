@@ -119,16 +119,17 @@ def zen_table() -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges}
 
 
-def payment(chance: random.Random) -> bytes:
-    """Return the body of a payment like those of ezrules' own load of low risk."""
-    customer = chance.randrange(CUSTOMERS)
+def payment(chance: random.Random, customer: int | None = None, at: datetime | None = None) -> bytes:
+    """Return the body of a payment like those of ezrules' own load of low risk, of any customer and now."""
+    if customer is None:
+        customer = chance.randrange(CUSTOMERS)
     amount = {"value": f"{chance.uniform(25, 95):.2f}", "currency": CURRENCY}
     body = {
         "subject_id": f"customer-{customer}",
         "type": "PAYMENT",
         "direction": "OUTBOUND",
         "amount": amount,
-        "occurred_at": rfc3339(datetime.now(UTC)),
+        "occurred_at": rfc3339(at or datetime.now(UTC)),
         "device": {"id": f"device-{customer % 5_000}", "ip": f"198.51.{customer % 100}.{customer % 250 + 1}"},
     }
     return json.dumps(body).encode()

@@ -29,7 +29,7 @@ from tests.bench.load import load
 from tests.bench.paying import AT_ONCE, Paid, fastest, running_paid
 from tests.bench.raw_client import RawClient
 from tests.bench.staged_fleets import LAYOUTS, ONE
-from tests.bench.stored_copies import store_copies
+from tests.bench.stored_payments import store_payments
 from tests.journeys.service import small_request
 
 FEW: Final = 1_000
@@ -37,6 +37,7 @@ EZRULES_FIRST: Final = 10.0
 OURS_FIRST: Final = 60.0
 TENANT_FILE: Final = "bench-tenant"
 """In a data folder that is used again: whose transactions were stored."""
+IDLE_S: Final = 5.0
 SHARE: Final = 0.5
 """Of the closed rate, for the p99 beside many stored transactions."""
 
@@ -48,29 +49,52 @@ class Bench:
         self._given, self._folder = options, folder
 
     async def rate(self) -> None:
-        """Ours against ezrules."""
+        """Ours against ezrules, in turns; both run all the time."""
         given = self._given
-        async with running_paid(self._folder / "rate", given.layout) as paid:
-            measured, own_ms = await paid.closed(given.requests)
-            say(measured.line("payments at 32 under way") + f", {own_ms:.2f} ms of CPU each")
-            own, p99 = await self._fastest(paid, OURS_FIRST)
-            say(f"payments: {own:.1f}/s at p99 {p99:.1f} ms")
+        async with AsyncExitStack() as stack:
+            paid = await stack.enter_async_context(running_paid(self._folder / "rate", given.layout))
+            measured, _ = await paid.closed(given.requests)
+            say(measured.line("payments at 32 under way"))
             if given.ezrules is None:
+                own, p99 = await fastest(self._p99_of_own(paid), OURS_FIRST, given.limit_ms)
+                say(f"payments: {own:.1f}/s at p99 {p99:.1f} ms")
                 say("ezrules was not named: --ezrules PYTHON --database URL --redis URL")
                 return
             log = self._folder / "ezrules.log"
-            async with running_ezrules(given.ezrules, given.database, given.redis, log) as peer:
-                their_ms = await self._cpu_of(peer)
-                theirs, p99 = await fastest(self._p99_of(peer), EZRULES_FIRST, given.limit_ms)
-        say(f"ezrules: {theirs:.1f}/s at p99 {p99:.1f} ms, {their_ms:.1f} ms of CPU each without PostgreSQL")
-        say(f"row: {own / max(theirs, 0.5):.1f} x the rate of ezrules, {their_ms / own_ms:.1f} x less CPU")
+            running = running_ezrules(given.ezrules, given.database, given.redis, log)
+            await self._rounds(paid, await stack.enter_async_context(running))
+
+    async def _rounds(self, paid: Paid, peer: EzRules) -> None:
+        """Look for both rates round by round, each from where the round before it found them."""
+        own, theirs = OURS_FIRST, EZRULES_FIRST
+        ratios, cheaper = list[float](), list[float]()
+        for number in range(1, self._given.rounds + 1):
+            own_ms = (await paid.closed(self._given.requests))[1]
+            their_ms = await self._cpu_of(peer)
+            own, own_p99 = await fastest(self._p99_of_own(paid), own, self._given.limit_ms)
+            theirs, p99 = await fastest(self._p99_of(peer), theirs, self._given.limit_ms)
+            say(f"round {number}: payments {own:.1f}/s at p99 {own_p99:.1f} ms, {own_ms:.2f} ms of CPU each")
+            say(
+                f"round {number}: ezrules {theirs:.1f}/s at p99 {p99:.1f} ms, {their_ms:.1f} ms of CPU each "
+                "without PostgreSQL"
+            )
+            own, theirs = max(own, 1.0), max(theirs, 1.0)
+            ratios.append(own / theirs)
+            cheaper.append(their_ms / own_ms)
+        say(f"rounds: {', '.join(f'{ratio:.1f}' for ratio in ratios)} x the rate of ezrules")
+        say(f"row: {median(ratios):.1f} x the rate of ezrules, {median(cheaper):.1f} x less CPU")
 
     async def _cpu_of(self, peer: EzRules) -> float:
-        await peer.load(2, 5)
-        before = peer.spent_s()
-        found = await peer.load(2, 10)
+        """Return its processor milliseconds for a request, without what its service takes anyway."""
+        await peer.load(EZRULES_FIRST, 5)
+        begun, idle = time.monotonic(), peer.spent_s()
+        await asyncio.sleep(IDLE_S)
+        idle_share = (peer.spent_s() - idle) / (time.monotonic() - begun)
+        begun, before = time.monotonic(), peer.spent_s()
+        found = await peer.load(EZRULES_FIRST, 10)
+        spent_s = peer.spent_s() - before - idle_share * (time.monotonic() - begun)
         requests = int(found["ok"]) * 1.2  # those of its 2 s of warm-up beside 10
-        return (peer.spent_s() - before) / requests * 1e3
+        return spent_s / max(requests, 1.0) * 1e3
 
     def _p99_of(self, peer: EzRules) -> Callable[[float], Awaitable[float]]:
         async def p99_ms(rate: float) -> float:
@@ -79,11 +103,8 @@ class Bench:
 
         return p99_ms
 
-    async def _fastest(self, paid: Paid, first: float) -> tuple[float, float]:
-        async def p99_ms(rate: float) -> float:
-            return await paid.p99_ms(rate, float(self._given.seconds))
-
-        return await fastest(p99_ms, first, self._given.limit_ms)
+    def _p99_of_own(self, paid: Paid) -> Callable[[float], Awaitable[float]]:
+        return lambda rate: paid.p99_ms(rate, float(self._given.seconds))
 
     async def keys(self) -> None:
         """Two non-subject keys against none, in turns."""
@@ -108,30 +129,36 @@ class Bench:
             sides: dict[int, Paid] = {}
             for count in (FEW, many):
                 folder = (self._given.reused or self._folder) / f"stored-{count}"
+                await self._store(folder, count)
                 paid = await stack.enter_async_context(running_paid(folder, self._given.layout))
-                await self._store(paid, count)
+                await paid.pay_as((folder / TENANT_FILE).read_text(encoding="ascii"))
                 sides[count] = paid
             await asyncio.to_thread(wait_for, self._given.alone)
             measured, _ = await sides[FEW].closed(self._given.requests)
             rate = SHARE * measured.per_second
-            p99: dict[int, list[float]] = {FEW: [], many: []}
-            costs: dict[int, list[float]] = {FEW: [], many: []}
-            for _ in range(self._given.rounds):
-                for count, paid in sides.items():
-                    p99[count].append(await paid.p99_ms(rate, self._given.seconds))
-                    costs[count].append((await paid.closed(self._given.requests))[1])
-        say(f"p99 in ms at {rate:.0f}/s: {p99}; ms of CPU each: {costs}")
-        slower, dearer = median(p99[many]) / median(p99[FEW]), median(costs[many]) / median(costs[FEW])
+            ratios = [await self._beside(sides, number, rate) for number in range(1, self._given.rounds + 1)]
+        slower, dearer = (median([ratio[side] for ratio in ratios]) for side in (0, 1))
         say(f"row: p99 beside {many:,} is {slower:.2f} x that beside {FEW:,}, CPU {dearer:.2f} x")
 
-    async def _store(self, paid: Paid, count: int) -> None:
-        """Store so many transactions, or pay as the tenant that has them since an earlier run."""
-        begun, known = time.monotonic(), paid.folder / TENANT_FILE
-        if known.exists():
-            await paid.pay_as(known.read_text(encoding="ascii"))
-        else:
-            await store_copies(paid.folder, paid.fleet.tenant_id, count - 200)
-            known.write_text(paid.fleet.tenant_id, encoding="ascii")
+    async def _beside(self, sides: dict[int, Paid], number: int, rate: float) -> tuple[float, float]:
+        """Measure both sides, in turns first; return how many times the p99 and the CPU of many are."""
+        p99, costs = dict[int, float](), dict[int, float]()
+        for count in sorted(sides, reverse=number % 2 == 0):
+            p99[count] = await sides[count].p99_ms(rate, self._given.seconds)
+            costs[count] = (await sides[count].closed(self._given.requests))[1]
+        slower, dearer = (side[max(sides)] / side[min(sides)] for side in (p99, costs))
+        shown = ", ".join(f"{p99[count]:.0f} ms beside {count:,}" for count in sorted(sides))
+        say(f"round {number}: p99 at {rate:.0f}/s {shown}: {slower:.2f} x; CPU {dearer:.2f} x")
+        return slower, dearer
+
+    async def _store(self, folder: Path, count: int) -> None:
+        """Store so many transactions of a tenant, unless an earlier run did."""
+        begun = time.monotonic()
+        if not (folder / TENANT_FILE).exists():
+            async with running_paid(folder, self._given.layout) as paid:
+                tenant_id = paid.fleet.tenant_id
+            await store_payments(folder, tenant_id, count)
+            (folder / TENANT_FILE).write_text(tenant_id, encoding="ascii")
         say(f"{count:,} transactions stored in {time.monotonic() - begun:.0f} s")
 
     async def wallets(self) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.adapters.sqlite import (
+    audit_appending,
     audit_log,
     audit_rows,
     evidence_ages,
@@ -58,6 +59,7 @@ def scans(plan: list[str]) -> list[str]:
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}{name}": text
     for module in (
+        audit_appending,
         audit_log,
         audit_rows,
         evidence_ages,

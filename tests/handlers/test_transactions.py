@@ -35,7 +35,7 @@ from streams.transactions.checks import Checks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.opening import open_parts, open_shown, open_transaction
+from streams.transactions.opening import open_counted, open_parts, open_shown, open_transaction
 from streams.transactions.published import PublishedPolicy
 from streams.transactions.records import parts_label, request_label, transaction_id
 from streams.transactions.row import decode
@@ -203,6 +203,9 @@ async def test_parts_are_sealed_compressed_and_those_sealed_before_that_are_stil
     opened = await open_transaction(stage.stores, ACME, record)
     assert opened == await open_transaction(stage.stores, ACME, replace(record, body=earlier.to_bytes()))
     assert opened.request == parts.request
+    counted = await open_counted(stage.stores, ACME, record)
+    assert counted == (opened.request, opened.outcome)
+    assert counted == await open_counted(stage.stores, ACME, replace(record, body=earlier.to_bytes()))
     shown = await open_shown(stage.stores, ACME, stored)
     assert shown == await open_shown(stage.stores, ACME, earlier)
     rules = json.loads(parts.to_bytes())["rules"]

@@ -92,6 +92,28 @@ async def test_every_tenant_has_the_first_policy_and_nothing_is_stored_of_it(fro
     assert list(stored) == []
 
 
+async def test_payments_that_come_at_once_wait_for_one_compilation(front: Front, lead: SignedIn) -> None:
+    await put(lead, text())
+    await publish(lead)
+    policies = PublishedPolicies(front.stores.records)
+
+    found = await asyncio.gather(*(policies.current(ACME) for _ in range(20)))
+
+    assert len({id(policy) for policy in found}) == 1
+
+
+async def test_a_payment_that_gives_up_ends_no_compilation_of_others(front: Front, lead: SignedIn) -> None:
+    await put(lead, text())
+    await publish(lead)
+    policies = PublishedPolicies(front.stores.records)
+    first, second = (asyncio.create_task(policies.current(ACME)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert (await second).revision == 2
+    assert first.cancelled()
+
+
 async def test_a_published_draft_is_in_force_and_stays_as_uploaded(front: Front, lead: SignedIn) -> None:
     sent = b"\xef\xbb\xbf" + text().replace(b"\n", b"\r\n")
     drafted = await put(lead, sent)
