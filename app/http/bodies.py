@@ -128,6 +128,8 @@ class BodyReader:
         limit = call.endpoint.body_limit if call.endpoint else 0
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
+        if request.content.is_eof():  # it came with its head, as nearly always: nothing is waited for
+            return await self._collect(call, limit)
         await _invite(request)
         try:
             async with asyncio.timeout(self._timeout_s):

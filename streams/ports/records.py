@@ -4,6 +4,7 @@ Every method takes the tenant first, and another tenant's thing is `NotFound`. E
 `StoreUnavailable`; then the outcome is unknown, and calling again is safe.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from schemas.audit import AuditEvent
 from schemas.base import rfc3339
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
+from schemas.problems import NotFound
 
 
 class RecordKind(StrEnum):
@@ -209,6 +211,16 @@ class Records(Protocol):
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         """Return the record, or raise `NotFound`."""
         ...
+
+    async def find(self, tenant_id: TenantId, *wanted: tuple[RecordKind, str]) -> Sequence[Record | None]:
+        """Return records of one tenant, None for each that is not there; one after the other or at once."""
+        return await asyncio.gather(*(self._get_or_none(tenant_id, *key) for key in wanted))
+
+    async def _get_or_none(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record | None:
+        try:
+            return await self.get(tenant_id, kind, record_id)
+        except NotFound:
+            return None
 
     async def page(
         self,

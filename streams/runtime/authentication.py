@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from streams.runtime.message import Delivery
@@ -154,16 +155,22 @@ def _covered(
     signed_ms: int,
 ) -> bytes:
     """Return the bytes under the code: each part behind its length, so that no two records share them."""
-    covered = [_VERSION, name, _FIXED.pack(partition, signed_ms)]
-    sized = [topic.encode(), key, value]
-    for header, content in headers:
-        sized += (header.encode(), content)
-    for part in sized:
+    covered = [_VERSION, name, _FIXED.pack(partition, signed_ms), _framed(topic)]
+    for part in (key, value):
         if part is None:
             covered.append(_NOTHING)
         else:
             covered += (_LENGTH.pack(len(part)), part)
+    for header, content in headers:
+        covered += (_framed(header), _LENGTH.pack(len(content)), content)
     return b"".join(covered)
+
+
+@lru_cache(maxsize=256)
+def _framed(name: str) -> bytes:
+    """Return the name of a topic or a header behind its length; there are few of either."""
+    raw = name.encode()
+    return _LENGTH.pack(len(raw)) + raw
 
 
 def _code(key: bytes, covered: bytes) -> bytes:

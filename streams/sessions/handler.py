@@ -108,14 +108,14 @@ class ChangeSession:
         return await retry_conflicts(lambda: self._change(command), self._pause)
 
     async def _open(self, command: OpenSession) -> SessionChanged:
-        standing = await self._openings.find(command.tenant_id, command.session_id)
-        if standing is not None:
-            return _again(command, standing)
         subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
         command = command.model_copy(update={"subject_id": subject_id})
+        standing, flow, slot = await self._openings.find(command)
+        if standing is not None:
+            return _again(command, standing)
         now = to_milliseconds(self._clock())
-        revision = await self._openings.revision(command)
-        holder = await self._openings.holder(command)
+        revision = self._openings.revision(command, flow)
+        holder = await self._openings.holder(command, slot)
         if holder.stored is not None and rules.is_running(holder.stored, now):
             return SessionChanged(session_id=holder.stored.session.session_id)
         opening = await self._openings.unseal(command)

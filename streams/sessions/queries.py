@@ -1,5 +1,6 @@
 """Look up what opening a session needs: the flow, the subject's open session, and a reference face."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -73,23 +74,23 @@ class OpeningQueries:
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
-    async def find(self, tenant_id: TenantId, session_id: SessionId) -> Record | None:
-        """Return the session's record, or None."""
-        try:
-            return await self._stores.records.get(tenant_id, RecordKind.SESSION, session_id)
-        except NotFound:
-            return None
+    async def find(self, command: OpenSession) -> Sequence[Record | None]:
+        """Return the session, the flow and the slot as they stand, None for what is not there."""
+        return await self._stores.records.find(
+            command.tenant_id,
+            (RecordKind.SESSION, command.session_id),
+            (RecordKind.FLOW, command.flow_id),
+            (RecordKind.SESSION_SLOT, rules.slot_id(command)),
+        )
 
-    async def revision(self, command: OpenSession) -> FlowRevision:
+    def revision(self, command: OpenSession, record: Record | None) -> FlowRevision:
         """Return the flow's latest revision; for a preview its draft, as revision 0.
 
         Raises:
             Refused: NOT_FOUND, FLOW_ARCHIVED, FLOW_NOT_PUBLISHED.
         """
-        try:
-            record = await self._stores.records.get(command.tenant_id, RecordKind.FLOW, command.flow_id)
-        except NotFound:
-            raise Refused.because(ProblemCode.NOT_FOUND, "No such flow for this caller.") from None
+        if record is None:
+            raise Refused.because(ProblemCode.NOT_FOUND, "No such flow for this caller.")
         flow = _read_flow(record.body).flow
         if flow.status is FlowStatus.ARCHIVED:
             raise Refused.because(ProblemCode.FLOW_ARCHIVED, "The flow is archived; it opens no sessions.")
@@ -104,19 +105,15 @@ class OpeningQueries:
             raise Refused.because(ProblemCode.FLOW_NOT_PUBLISHED, "The flow was never published.")
         return flow.published
 
-    async def holder(self, command: OpenSession) -> Holder:
-        """Return the subject's slot, completing an interrupted opening first."""
-        try:
-            slot = await self._stores.records.get(
-                command.tenant_id, RecordKind.SESSION_SLOT, rules.slot_id(command)
-            )
-        except NotFound:
+    async def holder(self, command: OpenSession, slot: Record | None) -> Holder:
+        """Return the subject's slot with its session, completing an interrupted opening first."""
+        if slot is None:
             return Holder(None, None)
-        session_id = SessionSlot.from_bytes(slot.body).session_id
-        found = await self.find(command.tenant_id, session_id)
+        last = (RecordKind.SESSION, SessionSlot.from_bytes(slot.body).session_id)
+        (found,) = await self._stores.records.find(command.tenant_id, last)
         if found is None:  # its commit was interrupted: committing it again writes the rest
             await self._stores.journal.commit(Change(command.tenant_id, (slot,)))
-            found = await self.find(command.tenant_id, session_id)
+            (found,) = await self._stores.records.find(command.tenant_id, last)
         return Holder(slot, stored_of(found.body) if found is not None else None)
 
     async def unseal(self, command: OpenSession) -> SessionOpening:

@@ -57,6 +57,19 @@ async def test_another_tenants_record_is_not_found(stores: Stores) -> None:
         await stores.records.get(GLOBEX, RecordKind.VERIFICATION, VERIFICATION)
 
 
+async def test_several_records_are_found_at_once_in_the_order_asked(stores: Stores) -> None:
+    """What is not there, or is another tenant's, is None in its place."""
+    first, second = numbered(1), numbered(2)
+    await keep(stores, first, second, numbered(3, tenant_id=GLOBEX))
+    wanted = [(RecordKind.VERIFICATION, name) for name in ("ver_0002", "ver_0003", "ver_0001", "ver_0002")]
+
+    found = await stores.records.find(ACME, *wanted, (RecordKind.SESSION, first.id))
+
+    assert [record and record.id for record in found] == ["ver_0002", None, "ver_0001", "ver_0002", None]
+    assert found[0] == await stores.records.get(ACME, *wanted[0])
+    assert await stores.records.find(ACME) == []
+
+
 async def test_a_record_of_another_kind_is_not_found(stores: Stores) -> None:
     await keep(stores, build_record())
 

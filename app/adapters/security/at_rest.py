@@ -245,8 +245,18 @@ class OpeningRecords(Records):
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         known_as = self._at_rest.record_id(tenant_id, kind, record_id)
-        record = self._at_rest.open_record(await self.inner.get(tenant_id, kind, known_as))
-        return record if known_as == record_id else replace(record, id=record_id)
+        return self._opened(await self.inner.get(tenant_id, kind, known_as), record_id)
+
+    @override
+    async def find(self, tenant_id: TenantId, *wanted: tuple[RecordKind, str]) -> Sequence[Record | None]:
+        known_as = [(kind, self._at_rest.record_id(tenant_id, kind, one)) for kind, one in wanted]
+        found = await self.inner.find(tenant_id, *known_as)
+        pairs = zip(found, wanted, strict=True)
+        return [None if record is None else self._opened(record, one) for record, (_, one) in pairs]
+
+    def _opened(self, record: Record, record_id: str) -> Record:
+        opened = self._at_rest.open_record(record)
+        return opened if opened.id == record_id else replace(opened, id=record_id)
 
     @override
     async def page(

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
@@ -141,28 +142,20 @@ class _Emitted(BatchJob[None]):
         return [None] * len(jobs)
 
 
-class _Get(BatchJob[Record]):
-    """A question for one record."""
+class _Find(BatchJob[Sequence[Record | None]]):
+    """A question for a few records."""
 
     touches = "records"
 
-    def __init__(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> None:
-        self.key = (tenant_id, kind.value, record_id)
+    def __init__(self, *keys: RecordKey) -> None:
+        self.keys = keys
 
     @override
     @classmethod
-    def run(
-        cls, connection: sqlite3.Connection, jobs: Sequence["_Get"]
-    ) -> Sequence[Record | VeristreamError]:
-        rows = read_rows(connection, _SELECT, list({job.key: None for job in jobs}))
-        found = {row[:3]: row for row in rows}
-
-        def answer(job: "_Get") -> Record:
-            if job.key not in found:
-                raise NotFound(job.key[-1])
-            return _to_record(found[job.key])
-
-        return each(jobs, answer)
+    def run(cls, connection: sqlite3.Connection, jobs: Sequence["_Find"]) -> Sequence[list[Record | None]]:
+        asked = list(dict.fromkeys(chain.from_iterable(job.keys for job in jobs)))
+        found = {row[:3]: row for row in read_rows(connection, _SELECT, asked)}
+        return [[_to_record(found[key]) if key in found else None for key in job.keys] for job in jobs]
 
 
 class _Touch(BatchJob[None]):
@@ -220,7 +213,15 @@ class SqliteRecords(Records):
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
-        return await self._engine.find(_Get(tenant_id, kind, record_id))
+        (found,) = await self._engine.find(_Find((tenant_id, kind.value, record_id)))
+        if found is None:
+            raise NotFound(record_id)
+        return found
+
+    @override
+    async def find(self, tenant_id: TenantId, *wanted: tuple[RecordKind, str]) -> Sequence[Record | None]:
+        keys = [(tenant_id, kind.value, record_id) for kind, record_id in wanted]
+        return await self._engine.find(_Find(*keys))
 
     @override
     async def page(
