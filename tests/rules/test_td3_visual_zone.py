@@ -143,6 +143,24 @@ def test_labels_of_other_forms_name_their_field(label: str, name: str, said: Agr
     assert compare(page, read(FIELDS))["surname"] is said
 
 
+@pytest.mark.parametrize("label", ["Name", "Name:", "Ad\u0131 / Name"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ERIKSSON", Agreement.MATCH),
+        ("ERIKSSON ANNA MARIA", Agreement.NOT_FOUND),
+        ("ANNA MARIA", Agreement.NOT_FOUND),
+        ("ANNA", Agreement.NOT_FOUND),
+        ("SMITH", Agreement.MISMATCH),
+    ],
+)
+def test_a_label_that_says_only_name_may_stand_for_either_name(
+    label: str, name: str, said: Agreement
+) -> None:
+    page = text_page((label, 440, 180), (name, 440, 205), *ZONE)
+    assert compare(page, read(FIELDS))["surname"] is said
+
+
 def test_a_label_that_only_ends_like_another_names_no_field() -> None:
     page = text_page(("Sex/Sexe Previous Passport No.", 440, 180), ("B1234567", 620, 205), *ZONE)
     assert compare(page, read(FIELDS))["document_number"] is Agreement.NOT_FOUND

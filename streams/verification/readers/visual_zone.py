@@ -8,6 +8,7 @@ nothing.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import chain
 from typing import Final
 
 from streams.verification.observations import Agreement
@@ -61,6 +62,9 @@ LABELS: Final[LabelWords] = {
 }
 """Labels of Doc 9303 part 4 section 4.1 in English, French and Spanish; the nameless ones are no values."""
 
+_NAME_ALONE: Final[LabelWords] = {"name": ("NAME",), "": tuple(chain.from_iterable(LABELS.values()))}
+"""A label that some states print for the surname and others for given names."""
+
 _NUMBER_SHAPE: Final = re.compile(r"(?=.*\d)[A-Z0-9]{6,12}")
 _SEX: Final = re.compile(r"(?:[^\W\d_]\s*/\s*)?([MFX])|([MFX])\s*/\s*[^\W\d_]")
 """The letter of Doc 9303, which stands behind a state's own: `M/F` is a woman in Lithuania."""
@@ -86,9 +90,12 @@ def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
     """
     lines = _lines(page)
     at_labels = values(lines, LABELS, (Side.BELOW, Side.RIGHT))
+    surname = _name(at_labels.get("surname"), lines, zone, "surname")
+    if surname is Agreement.NOT_FOUND and _contradicts_both(lines, zone):
+        surname = Agreement.MISMATCH
     return {
         "document_number": _number(at_labels.get("document_number"), lines, zone),
-        "surname": _name(at_labels.get("surname"), lines, zone, "surname"),
+        "surname": surname,
         "given_names": _name(at_labels.get("given_names"), lines, zone, "given_names"),
         "date_of_birth": _date(at_labels.get("date_of_birth"), lines, zone.birth),
         "expiry_date": _date(at_labels.get("expiry_date"), lines, zone.expires),
@@ -150,6 +157,13 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
     needed = VERY_CLEAR if _unlikeness(text, name) <= len(name) // _LETTERS_A_SLIP else CLEAR
     contradicts = printed and not continued and value.score >= needed
     return Agreement.MISMATCH if contradicts else Agreement.NOT_FOUND
+
+
+def _contradicts_both(lines: Sequence[Placed], zone: Td3Reading) -> bool:
+    """Return whether what stands at a label `Name` is neither the surname nor the given names."""
+    value = values(lines, _NAME_ALONE, (Side.BELOW, Side.RIGHT)).get("name")
+    said = [_name(value, lines, zone, key) for key in ("surname", "given_names")] if value else []
+    return bool(said) and all(one is Agreement.MISMATCH for one in said)
 
 
 def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
