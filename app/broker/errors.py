@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from kio.schema.errors import (
         ErrorCode,  # not at run time: the settings read this file, kio takes a second
     )
-from kio.schema.errors import ErrorCode
 
 
 class BrokerError(Exception):
@@ -57,11 +56,3 @@ class UsersUnusable(BrokerError):
 
 class SignInRefused(Exception):
     """The exchange was malformed or its proof is wrong; the client does not learn which."""
-
-
-class MemberIdRequired(Refused):
-    """A first join is answered with the id to join again with (KIP-394)."""
-
-    def __init__(self, member_id: str) -> None:
-        super().__init__(ErrorCode.member_id_required)
-        self.member_id = member_id

@@ -11,11 +11,12 @@ from enum import StrEnum
 import structlog
 from kio.schema.errors import ErrorCode
 
-from app.broker.errors import MemberIdRequired, Refused
+from app.broker.errors import Refused
 from app.broker.members import (
     Joined,
     JoinRequest,
     Member,
+    MemberIdRequired,
     Subscription,
     answered,
     elect_protocol,

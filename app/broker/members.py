@@ -5,6 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from kio.schema.errors import ErrorCode
+
+from app.broker.errors import Refused
+
 T = TypeVar("T")
 
 
@@ -120,3 +124,11 @@ def answered(value: T) -> asyncio.Future[T]:
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     future.set_result(value)
     return future
+
+
+class MemberIdRequired(Refused):
+    """A first join is answered with the id to join again with (KIP-394)."""
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(ErrorCode.member_id_required)
+        self.member_id = member_id

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 from kio.schema.errors import ErrorCode
 
-from app.broker.errors import MemberIdRequired, Refused
+from app.broker.errors import Refused
 from app.broker.groups import Group, GroupState
-from app.broker.members import Joined, JoinRequest
+from app.broker.members import Joined, JoinRequest, MemberIdRequired
 
 RANGE = {"range": b"subscription"}
 

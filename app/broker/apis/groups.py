@@ -15,8 +15,8 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.static.primitive import i32
 
-from app.broker.errors import MemberIdRequired, Refused
-from app.broker.members import Joined, JoinRequest
+from app.broker.errors import Refused
+from app.broker.members import Joined, JoinRequest, MemberIdRequired
 from app.broker.node import Call
 from app.broker.wire import NO_THROTTLE
 
