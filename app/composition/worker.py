@@ -12,8 +12,8 @@ from typing import Final
 import faust
 from prometheus_client import Histogram
 
-from app.adapters.files.checkpoint_files import FilesystemTries
 from app.adapters.files.data_dir import STREAMS_FOLDER
+from app.adapters.files.evaluation_attempts import FilesystemTries
 from app.adapters.security.crypto import RootKey
 from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep

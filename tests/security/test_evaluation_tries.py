@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.adapters.files.checkpoint_files import FilesystemTries
+from app.adapters.files.evaluation_attempts import FilesystemTries
 from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import VerificationId
 from streams.verification.evaluation_limits import TRIES_MAX
@@ -15,7 +15,7 @@ from tests.handlers.verification_stage import Scene, Stage, Trouble
 DYING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from app.adapters.files.checkpoint_files import FilesystemTries
+from app.adapters.files.evaluation_attempts import FilesystemTries
 
 asyncio.run(FilesystemTries(Path(sys.argv[1])).begin(sys.argv[2]))
 os.kill(os.getpid(), signal.SIGKILL)

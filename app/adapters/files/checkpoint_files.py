@@ -1,4 +1,4 @@
-"""Append-only files: of audit checkpoints, one a month, and of evaluations under way, a byte for each try."""
+"""Append-only files of audit checkpoints: one a month, one line for each checkpoint."""
 
 import asyncio
 import os
@@ -12,10 +12,8 @@ from typing_extensions import override
 from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from schemas.checkpoints import Checkpoint
-from schemas.ids import VerificationId
 from schemas.problems import StoreUnavailable
 from streams.audit.checkpointing import CheckpointCopy
-from streams.verification.evaluation_limits import EvaluationAttempts
 
 MONTHS_NEEDED: Final = 2
 """A month's file begins with every head; the one before it is needed while that beginning is written."""
@@ -65,25 +63,3 @@ class CheckpointFiles(CheckpointCopy):
             while written < len(lines):
                 written += os.write(file.fileno(), lines[written:])
             os.fsync(file.fileno())
-
-
-class FilesystemTries(EvaluationAttempts):
-    """One small file for each evaluation under way, in a folder of the worker's own."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder = folder
-
-    @override
-    async def begin(self, verification_id: VerificationId) -> int:
-        return await asyncio.to_thread(self._begin, self._folder / verification_id)
-
-    @override
-    async def end(self, verification_id: VerificationId) -> None:
-        path = self._folder / verification_id
-        await asyncio.to_thread(path.unlink, missing_ok=True)
-
-    def _begin(self, path: Path) -> int:
-        with path.open("ab") as file:
-            file.write(b".")  # one byte a try
-            return file.tell()
