@@ -161,6 +161,11 @@ def test_a_label_that_says_only_name_may_stand_for_either_name(
     assert compare(page, read(FIELDS))["surname"] is said
 
 
+def test_another_surname_above_the_given_names_contradicts_below_a_label_that_says_only_name() -> None:
+    page = text_page(("Name", 440, 180), ("SMITH", 440, 205), ("ANNA MARIA", 440, 235), *ZONE)
+    assert compare(page, read(FIELDS))["surname"] is Agreement.MISMATCH
+
+
 def test_a_label_that_only_ends_like_another_names_no_field() -> None:
     page = text_page(("Sex/Sexe Previous Passport No.", 440, 180), ("B1234567", 620, 205), *ZONE)
     assert compare(page, read(FIELDS))["document_number"] is Agreement.NOT_FOUND

@@ -162,8 +162,10 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
 def _contradicts_both(lines: Sequence[Placed], zone: Td3Reading) -> bool:
     """Return whether what stands at a label `Name` is neither the surname nor the given names."""
     value = values(lines, _NAME_ALONE, (Side.BELOW, Side.RIGHT)).get("name")
-    said = [_name(value, lines, zone, key) for key in ("surname", "given_names")] if value else []
-    return bool(said) and all(one is Agreement.MISMATCH for one in said)
+    if value is None or _name(value, lines, zone, "surname") is not Agreement.MISMATCH:
+        return False
+    own_line = ()  # the line below a surname holds the given names
+    return _name(value, own_line, zone, "given_names") is Agreement.MISMATCH
 
 
 def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
