@@ -285,7 +285,7 @@ class _PictureReading:
         )
 
     async def _print(self, zone: Td3Reading, turn: Turn) -> TextPage:
-        """Read of the print what says that it agrees with the zone, or else all of it."""
+        """Read of the print what says that it agrees with the zone, or else all of it on the zone's page."""
         for detail in Detail if zone.holds else ():
             page, near = await find_agreeing(self.text, zone, turn, detail)
             if page is not None:

@@ -1,4 +1,4 @@
-"""Requests to Cassandra from the event loop: prepared once, bounded, errors mapped to those of the ports."""
+"""Requests to Cassandra from the event loop: prepared, bounded, in batches; errors as the ports name them."""
 
 import asyncio
 import random

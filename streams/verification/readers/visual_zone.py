@@ -164,8 +164,8 @@ def _contradicts_both(lines: Sequence[Placed], zone: Td3Reading) -> bool:
     value = values(lines, _NAME_ALONE, (Side.BELOW, Side.RIGHT)).get("name")
     if value is None or _name(value, lines, zone, "surname") is not Agreement.MISMATCH:
         return False
-    own_line = ()  # the line below a surname holds the given names
-    return _name(value, own_line, zone, "given_names") is Agreement.MISMATCH
+    # No other lines are given: those below a surname hold the given names, which would excuse any surname.
+    return _name(value, (), zone, "given_names") is Agreement.MISMATCH
 
 
 def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
