@@ -5,8 +5,9 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -243,6 +244,37 @@ async def test_a_store_locked_by_a_neighbour_is_unavailable_for_now(
                 await stores.journal.commit(CHANGE)
 
         assert (await stores.journal.commit(CHANGE)).won
+
+
+async def test_who_writes_without_a_pause_lets_a_neighbour_write_in_its_turn(folder: Path) -> None:
+    async with AsyncExitStack() as stack:
+        busy, neighbour = [
+            (await stack.enter_async_context(open_sqlite_stores(folder, ROOT_KEY))).journal._engine  # type: ignore[attr-defined]  # the engine is the adapter's own
+            for _ in range(2)
+        ]
+        commits = 0
+
+        def slow(_: sqlite3.Connection) -> None:
+            nonlocal commits
+            time.sleep(0.005)
+            commits += 1
+
+        async def write_on() -> None:
+            while True:
+                await busy.write(slow)
+
+        writing = [asyncio.create_task(write_on()) for _ in range(2)]  # one waits while the other is written
+        passed_by = list[int]()
+        for _ in range(15):
+            await asyncio.sleep(0.01)
+            before = commits
+            await neighbour.write(lambda _: None)
+            passed_by.append(commits - before)
+        for task in writing:
+            task.cancel()
+        await asyncio.wait(writing)
+
+        assert sum(passed_by) <= 5 * len(passed_by), passed_by
 
 
 async def test_look_ups_that_wait_at_once_for_a_locked_file_wait_once(folder: Path) -> None:

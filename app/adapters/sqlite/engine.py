@@ -1,12 +1,14 @@
 """Threads around SQLite: a writer that commits in batches, a batch thread for look-ups, and readers."""
 
 import asyncio
+import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -23,6 +25,11 @@ READERS: Final = 2
 
 BUSY_TIMEOUT_MS: Final = 5_000
 """How long a commit waits for another process's before the store counts as unavailable."""
+
+RETRY_MS: Final = 3
+"""How long SQLite itself waits for another process's commit, in steps of a millisecond or two."""
+
+TURN_RETRY_S: Final = 0.001
 
 CHECKPOINT_PAGES: Final = 4_000
 """Write-ahead log of 16 MB before it is folded into the file: a page changed often is folded once."""
@@ -48,6 +55,8 @@ class Engine:
         self._loop = loop
         self._local = threading.local()
         self._connection = connect(path, cache_kib=WRITER_CACHE_KIB)
+        self._connection.execute(f"PRAGMA busy_timeout = {RETRY_MS}")
+        self._turns = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         self._opened = [self._connection]
         self._writer: BatchThread[AnyJob[Any]] = BatchThread("store-writer", loop, self._commit)
         self._finder: BatchThread[AnyJob[Any]] = BatchThread("store-finder", loop, self._find)
@@ -101,6 +110,7 @@ class Engine:
         self._writer.close()
         for connection in reversed(self._opened):  # the writer last: it folds the log into the file
             connection.close()
+        os.close(self._turns)
 
     def _fold(self) -> None:
         with (
@@ -157,13 +167,53 @@ class Engine:
     def _commit_batch(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
         run = self._connection.execute
         try:
-            run("BEGIN IMMEDIATE")
+            self._begin()
             outcomes = list(run_groups(self._connection, batch))
             run("COMMIT")
         finally:
             if self._connection.in_transaction:
                 run("ROLLBACK")
         return outcomes
+
+    def _begin(self) -> None:
+        """Begin a transaction once no other process is in one; processes that write take turns.
+
+        SQLite's own waiting steps up to 100 ms, and a process that commits again and again would begin its
+        next transaction while another one sleeps.
+        """
+        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+        with _turn(self._turns, until):
+            while True:
+                try:
+                    self._connection.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error) or time.monotonic() >= until:
+                        raise
+                else:
+                    return
+
+
+@contextmanager
+def _turn(folder: int, until: float) -> Iterator[None]:
+    """Hold the lock of the folder (flock) that a process takes before it waits for the one that writes."""
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise sqlite3.OperationalError("database is locked") from None
+            time.sleep(TURN_RETRY_S)
+        else:
+            break
+    try:
+        yield
+    finally:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    """Return whether another connection has the lock; the low byte of the code tells."""
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _as_port_error(error: BaseException) -> BaseException:
