@@ -1,9 +1,9 @@
 """Publish committed events to Kafka at once, and commands to seal audit rows in batches."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
-from contextvars import Context
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import Context, ContextVar
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
@@ -17,7 +17,7 @@ from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
-from streams.runtime.producer import LogWriter, Outgoing
+from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 
 Item = TypeVar("Item")
 log = structlog.get_logger(__name__)
@@ -33,6 +33,23 @@ PATIENCE_S: Final = 5.0
 
 MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
+
+_PUBLISHING: ContextVar[list[asyncio.Task[None]] | None] = ContextVar("publishing", default=None)
+
+
+@contextmanager
+def publishing_beside() -> Iterator[list[asyncio.Task[None]]]:
+    """Let `announce` return within the block before the log has the events; yield what is to be waited for.
+
+    So a command's events and its reply go to the log in one request. The caller waits for the tasks, which
+    raise nothing, before it acknowledges the command.
+    """
+    tasks = list[asyncio.Task[None]]()
+    token = _PUBLISHING.set(tasks)
+    try:
+        yield tasks
+    finally:
+        _PUBLISHING.reset(token)
 
 
 class Debouncer(Generic[Item]):
@@ -82,6 +99,7 @@ class KafkaEventPublisher(EventPublisher):
         self._links_in_commit = stores.links_in_commit
         self._seals = Debouncer(SEAL_WINDOW_S, self._request_seals)
         self._emitted = Debouncer(EMITTED_WINDOW_S, self._mark)
+        self._publishing: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Begin; there is nothing to open."""
@@ -91,6 +109,8 @@ class KafkaEventPublisher(EventPublisher):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Flush pending batches."""
+        if self._publishing:
+            await asyncio.wait(self._publishing)
         await self._seals.aclose()
         await self._emitted.aclose()
 
@@ -100,10 +120,20 @@ class KafkaEventPublisher(EventPublisher):
     ) -> None:
         if not self._links_in_commit:
             self._seals.add((tenant_id, audit_id) for audit_id in audit_ids)
+        beside = _PUBLISHING.get()
+        if beside is None:
+            await self._publish(events)
+        elif events:
+            task = asyncio.create_task(self._publish(events))
+            beside.append(task)
+            self._publishing.add(task)
+            task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, events: Sequence[DecisionEvent]) -> None:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._writer.write(*map(decision_record, events))
-        except (StoreUnavailable, TimeoutError):
+        except (StoreUnavailable, TimeoutError, RecordTooLarge):
             log.warning("outbox.publishing_deferred", events=len(events))
             return
         self._emitted.add(event.id for event in events)

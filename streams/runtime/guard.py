@@ -17,6 +17,7 @@ from schemas.problems import Overloaded, ProblemCode, Refusal, Refused, StoreUna
 from streams.runtime.authentication import FAILED as UNAUTHENTIC
 from streams.runtime.authentication import RecordKeys, Unauthentic, require_fresh
 from streams.runtime.dead_letters import dead_letter
+from streams.runtime.event_publisher import publishing_beside
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 from streams.runtime.replays import Replays
@@ -116,8 +117,10 @@ class Guard:
 
     async def carry_out(self, delivery: Delivery, command: Command, handle: Handle[Command]) -> None:
         """Execute the command of an admitted record until the record is settled."""
-        with tenant_scope(getattr(command, "tenant_id", None)):
+        with tenant_scope(getattr(command, "tenant_id", None)), publishing_beside() as published:
             await self._attempt(delivery, command, handle)
+            if published:
+                await asyncio.wait(published)
 
     async def _is_genuine(self, delivery: Delivery) -> bool:
         """Return whether to execute the record; a forged or copied one is settled here."""

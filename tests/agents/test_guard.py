@@ -10,6 +10,8 @@ from typing import Any
 import faust
 import pytest
 
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
 from app.kafka.request_reply import RequestReply
 from schemas.base import Event
@@ -18,6 +20,7 @@ from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.agents import attach
 from streams.runtime.dead_letters import MAX_VALUE_BYTES, list_dead_letters
+from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
@@ -26,6 +29,7 @@ from streams.runtime.replies import CLOCKS_APART, Reply, ReturnAddress
 from streams.runtime.supervisor import running_worker
 from streams.runtime.tenant_scope import tenant_in_work
 from tests.agents.support import (
+    ACME,
     KEYS,
     QUICK,
     Evaluate,
@@ -42,6 +46,7 @@ from tests.agents.support import (
     until_settled,
     verification_app,
 )
+from tests.builders import build_decision_event
 
 CONTRACT = Contract(SubmitVerification, lambda command: command.verification_id)
 COMMAND = submission("guarded")
@@ -165,6 +170,22 @@ async def test_a_handler_without_an_answer_ends_too(broker: Broker, guard: Guard
 
     assert guard.ends == {"answered": 1}
     assert await replies(broker) == []
+
+
+async def test_a_command_is_settled_once_the_log_has_its_events(
+    broker: Broker, writer: LogWriter, guard: Guard
+) -> None:
+    async with KafkaEventPublisher(writer, open_memory_stores(RootKey(b"r" * 32))) as publisher:
+
+        async def handle(_: SubmitVerification) -> Event | None:
+            await publisher.announce(ACME, [build_decision_event()], [])
+            assert publisher._publishing  # it does not wait
+            return None
+
+        await settle(guard, delivery(), CONTRACT, handle)
+
+        assert not publisher._publishing
+        assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
 
 
 @pytest.mark.parametrize("idle", [True, False])
