@@ -23,6 +23,9 @@ _METADATA_MS: Final = 10_000
 """A worker that joined its group before its topics were there, because a broker lost them, has no partition
 until it reads the metadata again; aiokafka would wait five minutes."""
 
+LINGER_MS: Final = 100
+"""How long entries of changelogs are collected; nobody waits for them but a commit, which sends them."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
@@ -74,7 +77,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         stream_buffer_maxsize=settings.buffer,
         stream_wait_empty=True,
         producer_acks=-1,
-        producer_linger_ms=0,
+        producer_linger_ms=LINGER_MS,
         producer_max_batch_size=MAX_BATCH_BYTES,
         web_enabled=False,
         worker_redirect_stdouts=False,

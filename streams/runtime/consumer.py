@@ -28,7 +28,7 @@ from typing_extensions import override
 from streams.runtime.bookkeeping import UnwatchedConsumer, buffer_of, takes_at_once
 from streams.runtime.consumer_thread import PatchedThread
 from streams.runtime.fetch_waits import PATIENT_WAIT_MS
-from streams.runtime.record_batches import append
+from streams.runtime.record_batches import append, send_at_once
 
 log = structlog.get_logger(__name__)
 
@@ -307,7 +307,7 @@ class PatchedProducer(driver.Producer):
     async def flush(self) -> None:
         await self.buffer.flush_atmost(self.buffer.size)
         if self._producer is not None:
-            await self._producer.flush()
+            await send_at_once(self._producer)
 
     def append(self, place: TP, key: bytes, value: bytes | None) -> asyncio.Future[Any]:
         """Add a record to the open batch of its partition; return the future of the batch.

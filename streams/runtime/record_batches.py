@@ -42,6 +42,11 @@ def append(
     return delivered
 
 
+async def send_at_once(producer: AIOKafkaProducer) -> None:
+    """Send the batches that linger, and return once every batch begun before was delivered or failed."""
+    await producer._message_accumulator.flush_for_commit()  # noqa: SLF001  # `flush` would let them linger
+
+
 def _is_taken(batch: Any, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]) -> bool:
     """Add the record to the batch; False when it is full, or was sent once and is to be sent again."""
     taken = batch._builder.append(timestamp=None, key=key, value=value, headers=headers)  # noqa: SLF001

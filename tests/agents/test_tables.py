@@ -5,11 +5,13 @@ import itertools
 from pathlib import Path
 
 import faust
+import pytest
 
 from app.broker.server import Broker
 from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime import app
 from streams.runtime.agents import attach
 from streams.runtime.app import build_app
 from streams.runtime.guard import Contract
@@ -29,6 +31,7 @@ from tests.agents.support import (
     remembered,
     submission,
     until,
+    until_settled,
 )
 
 BOUND = 3
@@ -95,6 +98,17 @@ async def test_what_is_remembered_again_is_young_again(
             await ask(gateway, "kept")
 
         assert build.knows(["kept"]) == ["kept"]
+
+
+async def test_a_commit_does_not_wait_for_entries_to_linger(
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LINGER_MS", 600_000)
+
+    async with running_worker(Bounded(writer, broker.address, tmp_path)):
+        await ask(gateway, "lingering")
+
+        await until_settled(broker.address)  # the producer is flushed before
 
 
 async def test_what_is_settled_is_committed_while_the_load_goes_on(
