@@ -195,7 +195,10 @@ class Engine:
 
 @contextmanager
 def _turn(folder: int, until: float) -> Iterator[None]:
-    """Hold the lock of the folder (flock) that a process takes before it waits for the one that writes."""
+    """Hold the lock of the folder (flock) that a process takes before it waits for the one that writes.
+
+    On a file system without such locks there are no turns.
+    """
     while True:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -203,12 +206,15 @@ def _turn(folder: int, until: float) -> Iterator[None]:
             if time.monotonic() >= until:
                 raise sqlite3.OperationalError("database is locked") from None
             time.sleep(TURN_RETRY_S)
+        except OSError:
+            break
         else:
             break
     try:
         yield
     finally:
-        fcntl.flock(folder, fcntl.LOCK_UN)
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_UN)
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
