@@ -151,7 +151,7 @@ def test_labels_of_other_forms_name_their_field(label: str, name: str, said: Agr
     ("name", "said"),
     [
         ("ERIKSSON", Agreement.MATCH),
-        ("ERIKSSON ANNA MARIA", Agreement.NOT_FOUND),
+        ("ERIKSSON ANNA MARIA", Agreement.MATCH),
         ("ANNA MARIA", Agreement.NOT_FOUND),
         ("ANNA", Agreement.NOT_FOUND),
         ("SMITH", Agreement.MISMATCH),
@@ -339,6 +339,17 @@ def test_other_given_names_contradict_where_the_line_is_full() -> None:
 @pytest.mark.parametrize("printed", ["ERIKSSON ANNA MARIA", "Anna Maria ERIKSSON", "ERIKSSON, ANNA MARIA"])
 def test_both_names_in_one_field_agree(field: str, printed: str) -> None:
     assert agreement(field, printed) is Agreement.MATCH
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [("ERIKSSON, ANNA MARIA", Agreement.MATCH), ("ERIKSSON, ANNA", Agreement.NOT_FOUND)],
+)
+def test_given_names_without_a_label_agree_where_both_names_are_in_one_field(
+    printed: str, said: Agreement
+) -> None:
+    page = text_page(("Name (Surname, Given names)", 440, 180), (printed, 440, 205), *ZONE)
+    assert compare(page, read(FIELDS))["given_names"] is said
 
 
 def test_both_names_of_somebody_else_in_one_field_contradict() -> None:

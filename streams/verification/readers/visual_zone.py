@@ -175,7 +175,7 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
     if not name:
         return Agreement.NOT_FOUND
     if value is None:
-        return _anywhere(lines, lambda text: _unlikeness(text, name) == 0)
+        return _anywhere(lines, lambda text: _is_name(text, zone, key))
     bare = _ADDED.sub("", value.text.strip()) if key == "surname" else value.text
     text, whole = (in_latin(one).translate(_LETTER_OF) for one in (bare, value.text))
     alike = any(_unlikeness(one, name) == 0 for one in _beside(value, lines))
