@@ -16,7 +16,7 @@ from schemas.enums import ExtractionStatus, ReaderClass
 from streams.verification.confirmed_zone import read_confirmed_zone
 from streams.verification.image_text import PictureText, legible_lines, machine_lines
 from streams.verification.observations import Agreement, DocumentFindings
-from streams.verification.print_agreement import find_agreeing
+from streams.verification.print_agreement import find_agreeing, read_hidden, read_parts
 from streams.verification.readers import nin_slip, printed_fields, td3_strips, visual_zone
 from streams.verification.readers.layout import TURNS, facing, height, is_lengthwise, length, turn_back
 from streams.verification.readers.nin_slip import SlipReading
@@ -297,7 +297,8 @@ class _PictureReading:
             quads = td3_strips.of_page(turn_back(zone.second_quad, self.text.turned((), turn)), quads)
         longest = max(map(length, quads), default=0.0)
         printed = [quad for quad in quads if length(quad) < ZONE_SHARE_MIN * longest]
-        return await self.text.read(printed, turn)
+        page = await read_parts(self.text, await self.text.read(printed, turn), zone)
+        return await read_hidden(self.text, page, zone)
 
     async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
         return read_td3(await self._long_lines(detail, turn), self._today)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from streams.verification.readers.layout import facing, height, length, turn_page
+from streams.verification.readers.layout import facing, height, length, moved, turn_page
 from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
 
 MACHINE_LINES_MAX: Final = 6
@@ -34,6 +34,17 @@ class PictureText:
         if detail not in self._quads:
             self._quads[detail] = await self._reader.find_lines(self._picture, detail)
         return self._quads[detail]
+
+    async def find_around(self, quad: Quad) -> tuple[Quad, ...]:
+        """Return the positions of lines in a quad and around it, sought in that part of the picture alone."""
+        margin = min(length(quad), height(quad)) / 2
+        across, down = zip(*quad, strict=True)
+        left, top = (max(0, int(min(places) - margin)) for places in (across, down))
+        part = self._picture.pixels[top : int(max(down) + margin), left : int(max(across) + margin)]
+        if not part.size:
+            return ()
+        found = await self._reader.find_lines(Picture(part), Detail.FINE)
+        return tuple(moved(one, (left, top)) for one in found)
 
     async def read(self, quads: Sequence[Quad], turn: Turn, detail: Detail = Detail.FINE) -> TextPage:
         """Read lines of the page turned by `turn`, in order."""

@@ -143,13 +143,18 @@ def forged_pages(reader: RapidTextReader) -> Case:
     """Passports in the manner of every issuer whose print says something else than the zone in one field."""
 
     async def read(index: int) -> Result:
-        what = FIELDS[(index + index // len(MANNERS)) % len(FIELDS)]
+        what = altered_field(index)
         manner, page = forged(index, what, random.Random(f"forged {index}"))
         decided = await decided_on_paper(reader, draw(page, portrait()))
         outcome = Outcome.WRONG if decided is VerificationStatus.APPROVED else Outcome.RIGHT
         return Result("forged", index, f"{what}, {manner}", outcome, str(decided))
 
     return read
+
+
+def altered_field(index: int) -> str:
+    """Return the field that the page of an index prints otherwise: six pages of a manner alter all six."""
+    return FIELDS[(index % len(MANNERS) + index // len(MANNERS)) % len(FIELDS)]
 
 
 def judged(

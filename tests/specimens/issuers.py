@@ -619,11 +619,11 @@ def forged(index: int, what: str, chance: random.Random) -> tuple[str, Layout]:
     manner = tuple(MANNERS.values())[index % len(MANNERS)]
     seed = chance.random()
     name, page = issued_page(index, random.Random(seed))
-    cells = []
-    for label, lines, place in page.cells:
-        cells.append(
-            (label, _other(manner, page, what, chance) if label == _label(manner, what) else lines, place)
-        )
+    changed = _label(manner, what)
+    cells = (
+        (label, _other(manner, page, what, lines, chance) if label == changed else lines, place)
+        for label, lines, place in page.cells
+    )
     return name, replace(page, cells=tuple(cells))
 
 
@@ -631,8 +631,10 @@ def _label(manner: Manner, what: str) -> str:
     return manner.labels["surname" if what == "given_names" and manner.both else what]
 
 
-def _other(manner: Manner, page: Layout, what: str, chance: random.Random) -> tuple[str, ...]:
-    """Return what a forger prints instead of a field."""
+def _other(
+    manner: Manner, page: Layout, what: str, lines: tuple[str, ...], chance: random.Random
+) -> tuple[str, ...]:
+    """Return what a forger prints instead of the lines of a field; a name's national spelling stays."""
     true = page.true
     match what:
         case "number":
@@ -647,7 +649,10 @@ def _other(manner: Manner, page: Layout, what: str, chance: random.Random) -> tu
     names = {key: true[key] for key in ("surname", "given_names")}
     names[what] = chance.choice(("OLAJIDE", "WETHERBY", "PRONTERA"))
     if not manner.both:
-        return (names[what],)
+        national, stroke, latin = lines[0].partition("/")
+        if stroke and not latin:
+            return (lines[0], names[what])
+        return (f"{national}/{names[what]}" if stroke else names[what],)
     return tuple(names.values()) if manner.both == "|" else (manner.both.join(names.values()),)
 
 

@@ -72,9 +72,16 @@ async def test_a_right_page_in_the_manner_of_an_issuer_is_approved_on_paper(read
     assert decided is VerificationStatus.APPROVED
 
 
-@pytest.mark.parametrize(("code", "what"), [("USA", "number"), ("LTU", "sex"), ("ITA", "expires")])
+@pytest.mark.parametrize(
+    ("code", "what"), [("USA", "number"), ("LTU", "sex"), ("ITA", "expires"), ("UKR", "sex")]
+)
 async def test_a_print_altered_in_the_manner_of_an_issuer_is_not_approved(
     reader: RapidTextReader, code: str, what: str
 ) -> None:
     _, layout = forged(ISSUERS[code], what, random.Random(f"{code} {what}"))
+    assert await decided_on_paper(reader, draw(layout, portrait())) is not VerificationStatus.APPROVED
+
+
+async def test_an_altered_sex_upon_a_large_pale_word_is_not_approved(reader: RapidTextReader) -> None:
+    _, layout = forged(ISSUERS["TWN"], "sex", random.Random("forged 49"))
     assert await decided_on_paper(reader, draw(layout, portrait())) is not VerificationStatus.APPROVED

@@ -32,8 +32,9 @@ _WORDED: Final = re.compile(
 )
 _YEAR_FIRST: Final = re.compile(r"(?<!\d)(\d{4})[\-./ ]{1,2}(\d{1,2})[\-./ ]{1,2}(\d{1,2})(?!\d)")
 _YEAR_LAST: Final = re.compile(r"(?<!\d)(\d{1,2})[\-./ ]{1,2}(\d{1,2})[\-./ ]{1,2}(\d{4}|\d{2}$)(?!\d)")
-_NUMBERED: Final = re.compile(r"\d{1,2}\s?[\u6708\uc6d4]\s*/")
-"""A month by its number in Chinese or Korean before its name in English."""
+_FOREIGN: Final = re.compile(r"(?<=\d)\s+(?=\S*\d)[^\s/]{1,9}\s?[\u6708\uc6d4]?\s*/\s*(?=[^\W\d_]{3})")
+"""A month before its name in English: by its number in Chinese or Korean, or in letters that were recognised
+as digits too (`22 CI4/JAN 06`)."""
 
 
 def real_date(year: int, month: int, day: int) -> date | None:
@@ -68,7 +69,7 @@ def printed_dates(text: str) -> tuple[date, ...]:
 
     A year of two digits is given in both centuries.
     """
-    upper = _NUMBERED.sub("", text.strip().upper())
+    upper = _FOREIGN.sub(" ", text.strip().upper())
     if found := _WORDED.search(upper):
         return _worded(*found.groups())
     if found := _YEAR_FIRST.search(upper):

@@ -32,6 +32,17 @@ def facing(quad: Quad, turn: Turn) -> Quad:
     return one, two, three, four
 
 
+def moved(quad: Quad, by: Point) -> Quad:
+    """Return the quad moved to the right and down."""
+    return _map(quad, lambda point: (point[0] + by[0], point[1] + by[1]))
+
+
+def contains(quad: Quad, point: Point) -> bool:
+    """Return whether a point is in the frame of a quad."""
+    across, down = zip(*quad, strict=True)
+    return min(across) < point[0] < max(across) and min(down) < point[1] < max(down)
+
+
 def is_lengthwise(quad: Quad, turn: Turn) -> bool:
     """Return whether the line runs from left to right, rather than downwards, on the turned page."""
     turned = facing(quad, turn)

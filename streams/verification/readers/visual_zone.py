@@ -7,12 +7,21 @@ nothing.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import chain
 from typing import Final
 
 from streams.verification.observations import Agreement
-from streams.verification.readers.anchors import LabelWords, Side, Value, values
+from streams.verification.readers.anchors import (
+    LabelWords,
+    Side,
+    Value,
+    label_of,
+    stands_below,
+    stands_right,
+    values,
+)
 from streams.verification.readers.dates import printed_dates
 from streams.verification.readers.layout import Placed, level
 from streams.verification.readers.likeness import compact, distance, fold
@@ -66,8 +75,9 @@ _NAME_ALONE: Final[LabelWords] = {"name": ("NAME",), "": tuple(chain.from_iterab
 """A label that some states print for the surname and others for given names."""
 
 _NUMBER_SHAPE: Final = re.compile(r"(?=.*\d)[A-Z0-9]{6,12}")
-_SEX: Final = re.compile(r"(?:[^\W\d_]\s*/\s*)?([MFX])|([MFX])\s*/\s*[^\W\d_]")
-"""The letter of Doc 9303, which stands behind a state's own: `M/F` is a woman in Lithuania."""
+_SEX: Final = re.compile(r"(?:[^\s/]{,3}\s*/\s*)?([MFX])|([MFX])\s*/\s*[^\s/]{,3}")
+"""The letter of Doc 9303, which stands behind a state's own: `M/F` is a woman in Lithuania. Of another script
+a recogniser makes a digit, two letters or nothing: `4/M`, `XK/F`, `/F`."""
 _ADDED: Final = re.compile(
     r"^[\[(]\w{1,2}[\])]|^(?:(?:DR|PROF)\b\.?\s*)+|\s(?:GEB|N[EÉ]E|[EÉ]P|[EÉ]POUSE|E/V)\b.*", re.IGNORECASE
 )
@@ -79,6 +89,10 @@ _LETTER_OF: Final = str.maketrans("012568", "OIZSGB")
 """Digits a recogniser sees among the letters of a name."""
 _CUT_FROM: Final = 30
 """Letters from which a name may have been cut: 39 places hold both names and what parts them."""
+_ALTERED_MAX: Final = 2
+"""Characters in which a number without a label is still the zone's, altered."""
+_DATES: Final = 3
+"""Birth, issue and expiry: of so many dates each is one that every passport prints."""
 _BESIDE_MIN, _BESIDE_MAX = 0.5, 2.2
 """How far below a name its transliteration stands, in heights of it."""
 
@@ -93,13 +107,16 @@ def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
     surname = _name(at_labels.get("surname"), lines, zone, "surname")
     if surname is Agreement.NOT_FOUND and _contradicts_both(lines, zone):
         surname = Agreement.MISMATCH
+    given_names = _name(at_labels.get("given_names"), lines, zone, "given_names")
+    if given_names is Agreement.NOT_FOUND and _contradicts_below(lines, zone):
+        given_names = Agreement.MISMATCH
     return {
         "document_number": _number(at_labels.get("document_number"), lines, zone),
         "surname": surname,
-        "given_names": _name(at_labels.get("given_names"), lines, zone, "given_names"),
-        "date_of_birth": _date(at_labels.get("date_of_birth"), lines, zone.birth),
-        "expiry_date": _date(at_labels.get("expiry_date"), lines, zone.expires),
-        "sex": _sex(at_labels.get("sex"), zone.fields.get("sex")),
+        "given_names": given_names,
+        "date_of_birth": _date(at_labels.get("date_of_birth"), lines, zone, zone.birth),
+        "expiry_date": _date(at_labels.get("expiry_date"), lines, zone, zone.expires),
+        "sex": _sex(at_labels.get("sex"), lines, zone),
     }
 
 
@@ -137,7 +154,19 @@ def _number(value: Value | None, lines: Sequence[Placed], zone: Td3Reading) -> A
         if other and value.score >= CLEAR and _NUMBER_SHAPE.fullmatch(printed):
             return Agreement.MISMATCH
     how = best_spelt(zone.lines[1], tuple(_spellings(lines, number)))
+    if how is None and any(_is_altered(line, number) for line in _unlabelled(lines)):
+        return Agreement.MISMATCH
     return Agreement.MATCH if how is Spelt.SAME else Agreement.NOT_FOUND
+
+
+def _is_altered(line: Placed, number: str) -> bool:
+    """Return whether a line is the number but for a character or two that do not look alike."""
+    printed = compact(line.text)
+    return (
+        len(printed) == len(number)
+        and not windows(printed, number)
+        and distance(printed, number) <= _ALTERED_MAX
+    )
 
 
 def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: str) -> Agreement:
@@ -146,7 +175,7 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
     if not name:
         return Agreement.NOT_FOUND
     if value is None:
-        return _anywhere(lines, lambda text: _unlikeness(text, name) == 0)
+        return _anywhere(lines, lambda text: _is_name(text, zone, key))
     bare = _ADDED.sub("", value.text.strip()) if key == "surname" else value.text
     text, whole = (in_latin(one).translate(_LETTER_OF) for one in (bare, value.text))
     alike = any(_unlikeness(one, name) == 0 for one in _beside(value, lines))
@@ -168,6 +197,16 @@ def _contradicts_both(lines: Sequence[Placed], zone: Td3Reading) -> bool:
     return _name(value, (), zone, "given_names") is Agreement.MISMATCH
 
 
+def _contradicts_below(lines: Sequence[Placed], zone: Td3Reading) -> bool:
+    """Return whether other given names stand below the surname at a label `Name` for both."""
+    value = values(lines, _NAME_ALONE, (Side.BELOW, Side.RIGHT)).get("name")
+    if value is None or _unlikeness(value.text, zone.fields.get("surname", "")):
+        return False
+    below = [line for line in _next_lines(value, lines) if label_of(line.text, _NAME_ALONE) is None]
+    others = (replace(value, text=line.text, score=line.score, line=line) for line in below[:1])
+    return any(_name(other, (), zone, "given_names") is Agreement.MISMATCH for other in others)
+
+
 def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
     """Return whether a print is the name, or the whole name, where line 1 is full with its end cut off."""
     name, both = zone.fields[key], [zone.fields.get(one, "") for one in ("surname", "given_names")]
@@ -183,10 +222,15 @@ def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
 def _beside(value: Value, lines: Sequence[Placed]) -> Iterator[str]:
     """Yield the ways a name may be written beside its national spelling: in its line, or below it."""
     yield from re.split("[/|]", value.text)
+    yield from (line.text for line in _next_lines(value, lines))
+
+
+def _next_lines(value: Value, lines: Sequence[Placed]) -> Iterator[Placed]:
+    """Yield the lines directly below a value, from its left edge on."""
     for line in lines:
         gap = (line.middle - value.line.middle) / max(value.line.height, 1.0)
         if _BESIDE_MIN < gap < _BESIDE_MAX and abs(line.left - value.line.left) < 1.5 * value.line.height:
-            yield line.text
+            yield line
 
 
 def _unlikeness(printed: str, name: str) -> int:
@@ -201,15 +245,28 @@ def _unlikeness(printed: str, name: str) -> int:
     return min(distance(fold(spelling), fold(wanted)) for spelling in spellings)
 
 
-def _date(value: Value | None, lines: Sequence[Placed], day: date | None) -> Agreement:
+def _date(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, day: date | None) -> Agreement:
+    """Compare a date; without a label it contradicts where all dates are printed and it is none of them."""
     if day is None:
         return Agreement.NOT_FOUND
     if value is None:
-        return _anywhere(lines, lambda text: day in printed_dates(text))
+        if any(day in printed_dates(line.text) for line in lines):
+            return Agreement.MATCH
+        every = {
+            printed for line in lines if line.score >= VERY_CLEAR and (printed := printed_dates(line.text))
+        }
+        strange = any(_is_strange(line, zone) for line in _unlabelled(lines))
+        return Agreement.MISMATCH if strange and len(every) >= _DATES else Agreement.NOT_FOUND
     printed = printed_dates(value.text)
     if day in printed:
         return Agreement.MATCH
     return Agreement.MISMATCH if printed and value.score >= CLEAR else Agreement.NOT_FOUND
+
+
+def _is_strange(line: Placed, zone: Td3Reading) -> bool:
+    """Return whether a line is a date that the zone does not have."""
+    printed = printed_dates(line.text)
+    return bool(printed) and not {zone.birth, zone.expires}.intersection(printed)
 
 
 def printed_sex(text: str) -> str | None:
@@ -218,13 +275,32 @@ def printed_sex(text: str) -> str | None:
     return (found[1] or found[2]) if found else None
 
 
-def _sex(value: Value | None, sex: str | None) -> Agreement:
-    printed = printed_sex(value.text) if value else None
-    if not sex or value is None or printed is None:
+def _sex(value: Value | None, lines: Sequence[Placed], zone: Td3Reading) -> Agreement:
+    """Compare the sex; without a label its letter, alone in a line, can only contradict."""
+    printed, sex = printed_sex(value.text) if value else None, zone.fields.get("sex")
+    if not sex:
         return Agreement.NOT_FOUND
+    if value is None or printed is None:
+        names = words(" ".join(zone.fields.get(one, "") for one in ("surname", "given_names")))
+        alone = {printed_sex(line.text) for line in _unlabelled(lines)}.intersection("MF").difference(names)
+        return Agreement.MISMATCH if alone and sex not in alone else Agreement.NOT_FOUND
     if printed == sex:
         return Agreement.MATCH
     return Agreement.MISMATCH if value.score >= CLEAR else Agreement.NOT_FOUND
+
+
+def _unlabelled(lines: Sequence[Placed]) -> Iterator[Placed]:
+    """Yield the very clearly read lines in capitals that stand at no label that was read."""
+    labels = [line for line in lines if label_of(line.text, LABELS) is not None]
+    for line in lines:
+        labelled = any(stands_below(one, line) or stands_right(one, line) for one in labels)
+        if (
+            line.score >= VERY_CLEAR
+            and line not in labels
+            and not labelled
+            and line.text == line.text.upper()
+        ):
+            yield line
 
 
 def _anywhere(lines: Sequence[Placed], says_it: Callable[[str], bool]) -> Agreement:
