@@ -46,7 +46,7 @@ _SET_HOME: Final = Statement(
 _AGE: Final = Statement(
     "INSERT INTO evidence_ages (tenant, policy, day, created_at, evidence_id) VALUES (?, ?, ?, ?, ?)"
 )
-_AGE_DAY: Final = Statement("INSERT INTO evidence_days (tenant, policy, day) VALUES (?, ?, ?)")
+AGE_DAY: Final = Statement("INSERT INTO evidence_days (tenant, policy, day) VALUES (?, ?, ?)")
 EVERY: Final = Statement("SELECT tenant, retention_policy, created_at, evidence_id FROM evidence")
 """All there is, for a migration that lists it by age."""
 
@@ -110,7 +110,7 @@ def insertion(pieces: Sequence[StoredEvidence], at: int) -> list[Write]:
 def age_writes(tenant: str, policy: str, created_at: int, evidence_id: str) -> Sequence[Write]:
     """Return what lists a piece by age; it comes before the piece. `created_at` in microseconds."""
     day = (tenant, policy, created_at // DAY_MICROS)
-    return [(_AGE_DAY, day), (_AGE, (*day, created_at, evidence_id))]
+    return [(AGE_DAY, day), (_AGE, (*day, created_at, evidence_id))]
 
 
 def age_of(row: EvidenceRow) -> tuple[str, str, int, int, str]:
