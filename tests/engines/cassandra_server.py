@@ -61,6 +61,7 @@ SMALL: Final = {
     "native_transport_max_threads": 32,
     "commitlog_segment_size": "8MiB",  # one mutation may have half of it
     "commitlog_total_space": "128MiB",
+    "commitlog_compression": [{"class_name": "LZ4Compressor"}],  # as deploy/cassandra.yaml has it
     "memtable_heap_space": "64MiB",
     "memtable_offheap_space": "64MiB",
     "memtable_allocation_type": "offheap_objects",
