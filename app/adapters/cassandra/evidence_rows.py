@@ -4,6 +4,7 @@ A piece of evidence lives in the partition of its home, the verification of what
 its own says under which home to look, and may lead to nothing.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -183,18 +184,18 @@ class EvidenceLookup:
         self._homes = Coalescer(self._homes_of, most=AT_ONCE, group_of=lambda name: name[0])
         self._rows = Coalescer(self._rows_of, most=AT_ONCE, group_of=lambda name: name[0])
 
-    async def home(self, tenant_id: TenantId, evidence_id: EvidenceId) -> str | None:
+    def home(self, tenant_id: TenantId, evidence_id: EvidenceId) -> "asyncio.Future[str | None]":
         """Return under which home a piece is to be found, if it is stored."""
-        return await self._homes((tenant_id, evidence_id))
+        return self._homes((tenant_id, evidence_id))
 
     async def row(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Row | None:
         """Return the columns of a piece, for `to_stored`; None when there is none."""
         home = await self.home(tenant_id, evidence_id)
         return None if home is None else await self.row_at(tenant_id, home, evidence_id)
 
-    async def row_at(self, tenant_id: TenantId, home: str, evidence_id: EvidenceId) -> Row | None:
+    def row_at(self, tenant_id: TenantId, home: str, evidence_id: EvidenceId) -> "asyncio.Future[Row | None]":
         """Return the columns of a piece under this home; None when there is none."""
-        return await self._rows((tenant_id, home, evidence_id))
+        return self._rows((tenant_id, home, evidence_id))
 
     async def _homes_of(self, names: Sequence[Name]) -> Sequence[str | None]:
         """Return the homes of pieces of one tenant."""

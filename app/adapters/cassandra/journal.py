@@ -115,7 +115,7 @@ class CassandraJournal(Journal):
 
     async def _commit(self, change: Change) -> Committed:
         deciding = change.records[0]
-        before = await asyncio.gather(*(self._before(record) for record in change.records))
+        before = await self._before(change.records)
         if before[0] is not None and _is_same(before[0], deciding):
             return Committed(before[0], won=False)
         _check_follows(change.records, before)
@@ -129,8 +129,14 @@ class CassandraJournal(Journal):
             return Committed(record, won=True)
         return await self._lost(deciding, settled)
 
-    async def _before(self, record: Record) -> Record | None:
-        """Return the version that a change is about to replace, its own change written everywhere first."""
+    async def _before(self, records: Sequence[Record]) -> Sequence[Record | None]:
+        """Return the versions that a change is about to replace, None for a record that is new."""
+        if all(record.version <= 1 for record in records):
+            return [None] * len(records)
+        return await asyncio.gather(*(self._replaced(record) for record in records))
+
+    async def _replaced(self, record: Record) -> Record | None:
+        """Return the version that is about to be replaced, its own change written everywhere first."""
         if record.version <= 1:
             return None
         standing = await self._standing(key_of(record))
@@ -161,8 +167,7 @@ class CassandraJournal(Journal):
 
     async def _write_outbox(self, deciding: Record, outbox: Outbox) -> None:
         """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
-        settled = await asyncio.gather(*(self._accompany(deciding, one, outbox) for one in outbox.companions))
-        listed = [one for one, stands in zip(outbox.companions, settled, strict=True) if stands]
+        listed = await self._accompany(deciding, outbox)
         records = [deciding, *(one.to_record() for one in listed)]
         months = [write for record in records for write in month_writes(record)]
         taken = await self._positions.take(outbox.events)
@@ -178,10 +183,17 @@ class CassandraJournal(Journal):
         await self._session.batch(list(dict.fromkeys([write for part in parts for write in part.writes])))
         return [None] * len(parts)
 
-    async def _accompany(self, deciding: Record, companion: Companion, outbox: Outbox) -> bool:
-        """Write a companion, unless the batch does; False when another change's version stands there."""
-        if is_derived(deciding, companion):
-            return True
+    async def _accompany(self, deciding: Record, outbox: Outbox) -> Sequence[Companion]:
+        """Write the companions that the batch does not; return those that stand as this change wrote them."""
+        decided = [one for one in outbox.companions if not is_derived(deciding, one)]
+        if not decided:
+            return outbox.companions
+        stands = await asyncio.gather(*(self._decide(one, outbox) for one in decided))
+        lost = [one for one, is_ours in zip(decided, stands, strict=True) if not is_ours]
+        return [one for one in outbox.companions if one not in lost]
+
+    async def _decide(self, companion: Companion, outbox: Outbox) -> bool:
+        """Write a companion; False when another change's version stands there."""
         record = companion.to_record()
         settled = await self._session.lwt(_attempt(record, outbox.attempt, None))
         if settled.applied:
