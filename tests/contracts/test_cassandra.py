@@ -371,7 +371,7 @@ async def test_a_hint_without_its_event_is_passed_over(stores: Stores, session: 
 
 def test_what_is_too_large_for_one_batch_is_parted_in_order() -> None:
     statement = Statement("INSERT")
-    writes = [(statement, (b"x" * 10_000, n)) for n in range(5)]
+    writes = [(statement, (b"x" * 16_000, n)) for n in range(5)]
 
     parts = parted(writes)
 

@@ -62,7 +62,7 @@ SMALL: Final = {
     "commitlog_segment_size": "8MiB",  # one mutation may have half of it
     "commitlog_total_space": "128MiB",
     "commitlog_compression": [{"class_name": "LZ4Compressor"}],  # as deploy/cassandra.yaml has it
-    "batch_size_warn_threshold": "32KiB",  # the same
+    "batch_size_warn_threshold": "40KiB",  # the same
     "memtable_heap_space": "64MiB",
     "memtable_offheap_space": "64MiB",
     "memtable_allocation_type": "offheap_objects",
