@@ -1,6 +1,6 @@
 """The Cassandra adapter in a keyspace of the run's own, emptied before each test.
 
-One connection serves all tests: to connect costs more than most of them.
+One connection serves all tests, from a loop that outlives theirs: to connect costs more than most of them.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 from app.adapters.cassandra.connection import Address, open_session
@@ -80,10 +81,28 @@ async def open_keyspace(server: CassandraServer) -> AsyncIterator[Address]:
     async with open_session(address, None) as session:
         await session.define(LASTS_A_TEST)
     await migrate(address, KEYSPACE, {DATACENTER: 1})
-    async with open_session(address, KEYSPACE) as session:
+    async with lasting_session(address) as session:
         _CONNECTIONS[str(address)] = SharedConnection(session)
         yield address
         del _CONNECTIONS[str(address)]
+
+
+@asynccontextmanager
+async def lasting_session(address: Address) -> AsyncIterator[Session]:
+    """Open a session to the keyspace whose connections a loop in a thread of its own serves."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="cassandra-connections", daemon=True)
+    thread.start()
+    opened = open_session(address, KEYSPACE)
+    session = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop))
+    try:
+        yield session
+    finally:
+        closed = opened.__aexit__(None, None, None)
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(closed, loop))
+        loop.call_soon_threadsafe(loop.stop)
+        await asyncio.to_thread(thread.join)
+        loop.close()
 
 
 def session_of(address: Address) -> Session:

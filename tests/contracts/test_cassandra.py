@@ -371,12 +371,12 @@ async def test_a_hint_without_its_event_is_passed_over(stores: Stores, session: 
 
 def test_what_is_too_large_for_one_batch_is_parted_in_order() -> None:
     statement = Statement("INSERT")
-    writes = [(statement, (b"x" * 10_000, n)) for n in range(5)]
+    writes = [(statement, (b"x" * 16_000, n)) for n in range(5)]
 
     parts = parted(writes)
 
-    assert [write for part in parts for write in part] == writes
-    assert [len(part) for part in parts] == [2, 2, 1]
+    assert [write for part in parts for write in part.writes] == writes
+    assert [len(part.writes) for part in parts] == [2, 2, 1]
 
 
 async def test_a_change_larger_than_a_batch_is_written_whole(stores: Stores) -> None:

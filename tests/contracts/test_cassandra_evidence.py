@@ -11,11 +11,11 @@ from typing_extensions import override
 from app.adapters.cassandra.connection import Address
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
 from app.adapters.cassandra.evidence_rows import COLUMNS, ID, EvidenceLookup
-from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
+from app.adapters.cassandra.keys import CassandraVault, SubjectKeys, added_key
 from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Row, Session, Statement
 from app.adapters.files.blobs import BlobFiles
-from app.adapters.security.keyring import FRESH_S, KeyRing
+from app.adapters.security.keyring import FRESH_S, TOMBSTONE, KeyRing
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
@@ -243,9 +243,60 @@ async def test_another_process_soon_knows_that_a_key_was_destroyed(session: Sess
         await there.open(ACME, SUBJECT, "fields", sealed)
 
 
-async def test_keys_that_many_processes_make_at_once_are_one(session: Session) -> None:
+async def test_what_was_sealed_under_any_of_the_keys_made_at_once_is_opened(session: Session) -> None:
     vaults = [CassandraVault(SubjectKeys(session, KeyRing(ROOT_KEY))) for _ in range(10)]
 
     sealed = await asyncio.gather(*(vault.seal(ACME, SUBJECT, "fields", b"plain") for vault in vaults))
 
-    assert [await vaults[0].open(ACME, SUBJECT, "fields", one) for one in sealed] == [b"plain"] * 10
+    for vault in (vaults[0], CassandraVault(SubjectKeys(session, KeyRing(ROOT_KEY)))):
+        assert [await vault.open(ACME, SUBJECT, "fields", one) for one in sealed] == [b"plain"] * 10
+
+
+async def test_a_process_makes_one_key_however_often_it_is_asked_at_once(session: Session) -> None:
+    keys = SubjectKeys(session, KeyRing(ROOT_KEY))
+
+    made = await asyncio.gather(*(keys.claim(ACME, SUBJECT) for _ in range(5)))
+
+    assert {one.wrapped for one in made} == {one.wrapped for one in [await keys.find(ACME, SUBJECT)] if one}
+
+
+async def test_a_key_that_is_added_after_the_destruction_is_never_stored(session: Session) -> None:
+    late, ring = SubjectKeys(session, KeyRing(ROOT_KEY)), KeyRing(ROOT_KEY)
+    await late.claim(ACME, SUBJECT)
+    await SubjectKeys(session, ring).destroy(ACME, SUBJECT)
+
+    await session.execute(*added_key(ACME, SUBJECT, ring.make(ACME, SUBJECT).wrapped))
+
+    standing = Statement("SELECT wrapped, made FROM subject_keys WHERE tenant = ? AND subject_id = ?")
+    assert await session.execute(standing, (ACME, SUBJECT)) == [(TOMBSTONE, None)]
+    with pytest.raises(Erased):
+        await SubjectKeys(session, KeyRing(ROOT_KEY)).claim(ACME, SUBJECT)
+
+
+async def test_a_subject_whose_one_key_an_earlier_version_stored_keeps_it(session: Session) -> None:
+    old = KeyRing(ROOT_KEY).make(ACME, SUBJECT)
+    insert = Statement(
+        "INSERT INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?) IF NOT EXISTS"
+    )
+    await session.execute(insert, (ACME, SUBJECT, old.wrapped))
+
+    claimed = await SubjectKeys(session, KeyRing(ROOT_KEY)).claim(ACME, SUBJECT)
+
+    assert claimed.open("name", "kind", old.seal("name", "kind", b"plain")) == b"plain"
+
+
+@pytest.mark.parametrize("lives", [0, 1, 2])
+@pytest.mark.parametrize("unanswered", [False, True], ids=["unsent", "unanswered"])
+async def test_a_destruction_that_died_anywhere_is_finished_by_the_next(
+    session: Session, lives: int, *, unanswered: bool
+) -> None:
+    """It writes the list, the tombstone, and that nothing is left beside it."""
+    await SubjectKeys(session, KeyRing(ROOT_KEY)).claim(ACME, SUBJECT)
+    dead = SubjectKeys(dying(session, lives, unanswered=unanswered), KeyRing(ROOT_KEY))
+    with pytest.raises(StoreUnavailable):
+        await dead.destroy(ACME, SUBJECT)
+
+    await SubjectKeys(session, KeyRing(ROOT_KEY)).destroy(ACME, SUBJECT)
+
+    standing = Statement("SELECT wrapped, made FROM subject_keys WHERE tenant = ? AND subject_id = ?")
+    assert await session.execute(standing, (ACME, SUBJECT)) == [(TOMBSTONE, None)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -340,3 +341,49 @@ async def test_a_locked_cassandra_opens_to_the_right_settings_and_names_the_wron
         await connect(settings)
     assert named in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+BODY_BYTES = 2_000_000
+"""More than a socket takes or gives at once."""
+
+
+@pytest.mark.parametrize("is_locked", [False, True], ids=["plain", "TLS"])
+async def test_what_is_larger_than_a_socket_takes_arrives_whole(
+    request: pytest.FixtureRequest, cassandra: CassandraServer, *, is_locked: bool
+) -> None:
+    address: Address | None = address_of_server(cassandra)
+    if is_locked:
+        locked, authority = request.getfixturevalue("locked"), request.getfixturevalue("authority")
+        address = address_of(locked_settings(locked, authority))
+    assert address is not None
+    keyspace = f"large_{secrets.token_hex(4)}"
+    bodies = {number: secrets.token_bytes(BODY_BYTES) for number in range(4)}
+    write = Statement(f"INSERT INTO {keyspace}.bodies (id, body) VALUES (?, ?)")  # noqa: S608 - of the test
+    read = Statement(f"SELECT id, body FROM {keyspace}.bodies WHERE id = ?")  # noqa: S608 - of the test
+
+    async with open_session(address, None) as session:
+        copies = f"{{'class': 'NetworkTopologyStrategy', '{DATACENTER}': 1}}"
+        await session.define(f"CREATE KEYSPACE {keyspace} WITH replication = {copies}")
+        await session.define(f"CREATE TABLE {keyspace}.bodies (id int PRIMARY KEY, body blob)")
+        await asyncio.gather(*(session.execute(write, one) for one in bodies.items()))
+        found = await asyncio.gather(*(session.execute(read, (number,)) for number in bodies))
+        await session.define(f"DROP KEYSPACE {keyspace}")
+
+    assert dict(row for rows in found for row in rows) == bodies
+
+
+async def test_a_session_goes_on_when_its_connections_are_cut(cassandra: CassandraServer) -> None:
+    one = Statement("SELECT release_version FROM system.local")
+    async with open_session(address_of_server(cassandra), None) as session:
+        await session.execute(one)
+        for holder in session.cluster.get_connection_holders():
+            for connection in holder.get_connections():
+                connection._socket.shutdown(socket.SHUT_RDWR)
+
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    assert await session.execute(one)
+                    break
+                except StoreUnavailable:
+                    await asyncio.sleep(0.05)

@@ -61,6 +61,7 @@ SMALL: Final = {
     "native_transport_max_threads": 32,
     "commitlog_segment_size": "8MiB",  # one mutation may have half of it
     "commitlog_total_space": "128MiB",
+    "batch_size_warn_threshold": "40KiB",  # as deploy/cassandra.yaml has it
     "memtable_heap_space": "64MiB",
     "memtable_offheap_space": "64MiB",
     "memtable_allocation_type": "offheap_objects",
@@ -91,6 +92,7 @@ PROMISES: Final = {
 class CassandraServer(JvmServer):
     """A Cassandra at `host` and `port`.
 
+    One that is `managed` is reached by `nodetool`, and writes its commit log as it is.
     One that is not `lasting` may lose its tables when killed; it makes and empties them ten times faster.
     With a `login` (role, password) nobody is served who does not log in; the role may do everything. With an
     `identity` only TLS is spoken, and with `clients` only to clients whose certificate that authority signed.
@@ -210,6 +212,10 @@ class CassandraServer(JvmServer):
             "data_file_directories": [str(stored / "data")],
             **{f"{name}_directory": str(stored / name) for name in folders},
         }  # fmt: skip
+        if (
+            not self.managed
+        ):  # as deploy/cassandra.yaml has it; else what the log holds is looked for in its files
+            settings["commitlog_compression"] = [{"class_name": "LZ4Compressor"}]
         if self.login is not None:
             settings |= {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer"}
             settings |= {"role_manager": "CassandraRoleManager"}

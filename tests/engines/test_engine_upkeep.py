@@ -21,7 +21,7 @@ from tests.journeys.service import run_preloaded, small_request
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio(loop_scope="session")]
 
-WRAPPED: Final = f"SELECT wrapped FROM subject_keys WHERE subject_id = '{SUBJECT}' ALLOW FILTERING"  # noqa: S608
+MADE: Final = f"SELECT made FROM subject_keys WHERE subject_id = '{SUBJECT}' ALLOW FILTERING"  # noqa: S608
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -124,7 +124,7 @@ async def test_an_erased_subject_leaves_nothing_readable_in_the_engines(deployme
     """In no log or table, before they are compacted and after; then its wrapped key is gone as well."""
     service = deployment.service
     decided = await send_canaries(service)
-    ((wrapped,),) = await ask(deployment, WRAPPED)
+    (((wrapped,),),) = await ask(deployment, MADE)
     node = await asyncio.to_thread(NodeTool.at, deployment.cassandra)
     await node("flush")
     before = holders(deployment.folder, wrapped)

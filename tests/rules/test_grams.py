@@ -7,10 +7,11 @@ import pytest
 from app.adapters.shared.trigrams import (
     ASKED,
     LENGTH,
+    WINDOW,
     grams_for,
     grams_of,
-    is_gram_or_longer,
-    whole_grams_of,
+    is_window_or_longer,
+    sampled_grams,
 )
 
 LONG = "".join(chr(33 + n) for n in range(90))
@@ -44,10 +45,32 @@ def test_every_piece_asked_for_is_kept_of_every_text_with_the_fragment() -> None
         stored = grams_of(text)
         for start in range(len(text)):
             for end in range(start + 3, len(text) + 1):
-                assert set(grams_for(text[start:end])) <= whole_grams_of(text) <= stored
+                assert set(grams_for(text[start:end])) <= stored
 
 
-@pytest.mark.parametrize(("fragment", "found"), [("ab", False), ("é", False), ("abc", True), ("日", True)])
-def test_pieces_of_full_length_find_what_is_as_long(fragment: str, *, found: bool) -> None:
-    assert is_gram_or_longer(fragment) is found
-    assert (set(grams_for(fragment)) <= whole_grams_of(f"x{fragment}y")) is found
+@pytest.mark.parametrize("text", ["customer-17", "Straße 日本", "aaaaaaaaaaaa", "abcabcabcabc", LONG])
+def test_every_sampled_piece_of_a_fragment_is_sampled_of_the_text(text: str) -> None:
+    stored = set(sampled_grams(text))
+    for start in range(len(text)):
+        for end in range(start + 1, len(text) + 1):
+            fragment = text[start:end]
+            assert set(sampled_grams(fragment)) <= stored
+            assert bool(sampled_grams(fragment)) is is_window_or_longer(fragment)
+
+
+def test_fewer_pieces_are_sampled_than_there_are() -> None:
+    assert len(sampled_grams(LONG)) < len(pieces(LONG)) / 2
+
+
+@pytest.mark.parametrize(
+    ("fragment", "found"), [("abcde", False), ("日b", False), ("abcdef", True), ("日本", True)]
+)
+def test_a_fragment_of_a_whole_window_has_a_sampled_piece(fragment: str, *, found: bool) -> None:
+    assert is_window_or_longer(fragment) is found
+    assert len(sampled_grams(fragment)) == found
+    assert (len(fragment.encode()) - LENGTH + 1 >= WINDOW) is found
+
+
+def test_the_sample_of_a_stored_text_never_changes() -> None:
+    sampled = [bytes.fromhex(gram).decode() for gram in sampled_grams("customer-0001742@acme")]
+    assert sampled == ["cus", "sto", "mer", "000", "001", "42@", "2@a"]

@@ -50,7 +50,7 @@ _ROW: Final = Statement("""
 INSERT INTO audit (tenant, livemode, day, created_at, event_id, action, actor_type, actor_id, subject_id,
     correlation_id, decision_id, context, detail)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""")
-_DAY: Final = Statement("INSERT INTO audit_days (tenant, livemode, day) VALUES (?, ?, ?)")
+DAY: Final = Statement("INSERT INTO audit_days (tenant, livemode, day) VALUES (?, ?, ?)")
 _PLACE: Final = Statement("""
 INSERT INTO audit_places (tenant, livemode, name, value, day, created_at, event_id)
 VALUES (?, ?, ?, ?, ?, ?, ?)""")
@@ -110,7 +110,7 @@ def _rows(tenant_id: TenantId, event: AuditEvent) -> Iterator[_Write]:
     """Return what writes the row, and where it is found."""
     key = key_of(event)
     yield _ROW, (tenant_id, key.livemode, key.day, key.created_at, key.event_id, *_to_columns(event))
-    yield _DAY, (tenant_id, key.livemode, key.day)
+    yield DAY, (tenant_id, key.livemode, key.day)
     for name in (*AT_ONCE, *BY_DAY):
         value = getattr(event, name)
         if value is not None:

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, TypeVar, cast
 
 from schemas.problems import StoreUnavailable
@@ -19,14 +20,6 @@ SLOW_S: Final = 0.1
 class _Call(Generic[Item, Answer]):
     item: Item
     answer: "asyncio.Future[Answer]"
-
-
-@dataclass(slots=True, eq=False)
-class _Sender:
-    """Sends what waits, request after request."""
-
-    task: "asyncio.Task[None] | None" = None
-    """A strong reference, for as long as it sends."""
 
 
 class Coalescer(Generic[Item, Answer]):
@@ -52,42 +45,58 @@ class Coalescer(Generic[Item, Answer]):
         self._size_of = size_of
         self._group_of = group_of
         self._waiting: list[_Call[Item, Answer]] = []
-        self._senders: set[_Sender] = set()
-        self._slow: set[_Sender] = set()
-        """Those whose requests take too long to be waited for."""
+        self._is_due = False
+        """Whether what waits is looked at in the next turn of the loop."""
+        self._under_way: set[asyncio.Future[Sequence[Answer]]] = set()
+        self._slow: set[asyncio.Future[Sequence[Answer]]] = set()
+        """Those that take too long to be waited for."""
 
-    async def __call__(self, item: Item) -> Answer:
-        """Return the item's answer, or raise what `run` raised for it."""
+    def __call__(self, item: Item) -> "asyncio.Future[Answer]":
+        """Return a future of the item's answer, or of what `run` raised for it."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Call(item, answer))
         self._send_soon()
-        return await answer
+        return answer
 
     def _send_soon(self) -> None:
-        """Begin to send what waits, in the next turn of the loop: calls made in this one are part of it."""
-        if len(self._senders) < self._at_once and self._waiting:
-            sender = _Sender()
-            self._senders.add(sender)
-            sender.task = asyncio.create_task(self._send(sender))
+        """Send what waits in the next turn of the loop: calls made in this one are part of it."""
+        if self._waiting and not self._is_due and len(self._under_way) < self._at_once:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._send)
 
-    async def _send(self, own: _Sender) -> None:
-        try:
-            while self._waiting and own in self._senders:
-                calls = self._take()
-                self._send_soon()  # what does not fit beside them
-                slow = asyncio.get_running_loop().call_later(SLOW_S, self._pass_over, own)
-                try:
-                    await self._settle(calls)
-                finally:
-                    slow.cancel()
-        finally:
-            self._senders.discard(own)
-            self._slow.discard(own)
+    def _send(self) -> None:
+        """Send what waits, as far as requests may be under way."""
+        self._is_due = False
+        while self._waiting and len(self._under_way) < self._at_once:
+            calls = self._take()
+            if calls:
+                self._begin(calls)
 
-    def _pass_over(self, sender: _Sender) -> None:
-        if sender in self._senders:
-            self._senders.discard(sender)
-            self._slow.add(sender)
+    def _begin(self, calls: Sequence[_Call[Item, Answer]]) -> None:
+        request = asyncio.ensure_future(self._run([call.item for call in calls]))
+        self._under_way.add(request)
+        slow = request.get_loop().call_later(SLOW_S, self._pass_over, request)
+        request.add_done_callback(partial(self._end, calls, slow))
+
+    def _pass_over(self, request: "asyncio.Future[Sequence[Answer]]") -> None:
+        self._under_way.discard(request)
+        self._slow.add(request)
+        self._send_soon()
+
+    def _end(
+        self,
+        calls: Sequence[_Call[Item, Answer]],
+        slow: asyncio.TimerHandle,
+        request: "asyncio.Future[Sequence[Answer]]",
+    ) -> None:
+        slow.cancel()
+        self._under_way.discard(request)
+        self._slow.discard(request)
+        if request.cancelled():  # the loop is about to end
+            for call in calls:
+                call.answer.cancel()
+        else:
+            self._settle(calls, request)
             self._send_soon()
 
     def _take(self) -> list[_Call[Item, Answer]]:
@@ -105,14 +114,13 @@ class Coalescer(Generic[Item, Answer]):
         self._waiting = left
         return taken
 
-    async def _settle(self, calls: Sequence[_Call[Item, Answer]]) -> None:
-        if not calls:
-            return
-        request = asyncio.ensure_future(self._run([call.item for call in calls]))
-        await asyncio.wait([request])
+    def _settle(
+        self, calls: Sequence[_Call[Item, Answer]], request: "asyncio.Future[Sequence[Answer]]"
+    ) -> None:
         error = request.exception()
         if isinstance(error, StoreUnavailable) and len(calls) > 1:
-            await asyncio.gather(*(self._settle([call]) for call in calls))
+            for call in calls:
+                self._begin([call])
             return
         answers = itertools.repeat(None) if error is not None else request.result()
         for call, answer in zip(calls, answers, strict=False):

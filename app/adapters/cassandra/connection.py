@@ -14,10 +14,10 @@ from typing_extensions import override
 from app.adapters.cassandra.driver import (
     Cluster,
     ExponentialReconnectionPolicy,
-    LibevConnection,
     PlainTextAuthProvider,
     build_profiles,
 )
+from app.adapters.cassandra.loop_connection import LoopConnection, on_loop
 from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
 from app.adapters.shared.opening import StoreRefused
 from schemas.problems import StoreUnavailable, VeristreamError
@@ -61,7 +61,7 @@ async def open_session(
         StoreRefused: Credentials, TLS, data centre or keyspace are wrong.
     """
     loop = asyncio.get_running_loop()
-    connecting = asyncio.ensure_future(asyncio.to_thread(_connect, address, keyspace))
+    connecting = asyncio.ensure_future(asyncio.to_thread(_connect, address, keyspace, on_loop(loop)))
     try:
         cluster, driver = await asyncio.shield(connecting)
     except asyncio.CancelledError:
@@ -79,9 +79,9 @@ def _abandon(connecting: "asyncio.Future[tuple[Any, Any]]") -> None:
         connecting.get_loop().run_in_executor(None, connecting.result()[0].shutdown)
 
 
-def _connect(address: Address, keyspace: str | None) -> tuple[Any, Any]:
+def _connect(address: Address, keyspace: str | None, connections: type[LoopConnection]) -> tuple[Any, Any]:
     try:
-        cluster = _cluster(address)
+        cluster = _cluster(address, connections)
     except UnresolvableContactPoints as error:
         raise StoreUnavailable(f"no address is known for {address}: {_NAMES}") from error
     try:
@@ -103,7 +103,7 @@ def _connect(address: Address, keyspace: str | None) -> tuple[Any, Any]:
 _NAMES: Final = "correct SERVICE_CASSANDRA_CONTACT_POINTS (host or host:port, separated by commas)"
 
 
-def _cluster(address: Address) -> Any:
+def _cluster(address: Address, connections: type[LoopConnection]) -> Any:
     login = None
     if address.username is not None:
         login = PlainTextAuthProvider(address.username, address.password or "")
@@ -114,7 +114,7 @@ def _cluster(address: Address) -> Any:
         auth_provider=login,
         ssl_context=address.tls,
         execution_profiles=build_profiles(address.local_dc),
-        connection_class=LibevConnection,
+        connection_class=connections,
         reconnection_policy=ExponentialReconnectionPolicy(*RECONNECT_S),
         connect_timeout=CONNECT_S,
         control_connection_timeout=CONNECT_S,

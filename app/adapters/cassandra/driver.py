@@ -2,14 +2,13 @@
 
 from typing import Any, Final
 
-from cassandra import ConsistencyLevel, auth, cluster, policies, query
-from cassandra.io import libevreactor
+from cassandra import ConsistencyLevel, auth, cluster, connection, policies, query
 
 Cluster: Final[Any] = cluster.Cluster
 ExecutionProfile: Final[Any] = cluster.ExecutionProfile
 DEFAULT_PROFILE: Final[Any] = cluster.EXEC_PROFILE_DEFAULT  # type: ignore[has-type]  # ships no types
 ResultSet: Final[Any] = cluster.ResultSet
-LibevConnection: Final[Any] = libevreactor.LibevConnection
+Connection: Final[Any] = connection.Connection
 PlainTextAuthProvider: Final[Any] = auth.PlainTextAuthProvider
 DCAwareRoundRobinPolicy: Final[Any] = policies.DCAwareRoundRobinPolicy
 TokenAwarePolicy: Final[Any] = policies.TokenAwarePolicy
@@ -17,6 +16,7 @@ RetryPolicy: Final[Any] = policies.RetryPolicy
 FallthroughRetryPolicy: Final[Any] = policies.FallthroughRetryPolicy
 ExponentialReconnectionPolicy: Final[Any] = policies.ExponentialReconnectionPolicy
 BatchStatement: Final[Any] = query.BatchStatement
+BoundStatement: Final[Any] = query.BoundStatement
 LOGGED: Final[Any] = query.BatchType.LOGGED
 dict_factory: Final[Any] = query.dict_factory
 tuple_factory: Final[Any] = query.tuple_factory

@@ -8,12 +8,15 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from typing_extensions import override
 
 from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.evidence_rows import (
+    AGE_DAY,
+    DAY_MICROS,
     STANDING,
     EvidenceLookup,
     Place,
@@ -25,7 +28,7 @@ from app.adapters.cassandra.evidence_rows import (
 )
 from app.adapters.cassandra.keys import SubjectKeys
 from app.adapters.cassandra.server_clock import StoreClock
-from app.adapters.cassandra.session import BATCH_BYTES, Session, Write, bytes_of
+from app.adapters.cassandra.session import BATCH_BYTES, Part, Session, Write, part_of
 from app.adapters.files.blobs import BlobFiles, BlobName
 from app.adapters.security.keyring import SubjectKey
 from schemas.ids import EvidenceId, SubjectId, TenantId
@@ -58,7 +61,10 @@ class CassandraEvidenceStore(EvidenceStore):
         self._blobs = blobs
         self._lookup = EvidenceLookup(session)
         self._clock = StoreClock(session)
-        self._write_rows = Coalescer(self._write_many, most=BATCH_BYTES, size_of=bytes_of)
+        self._day = 0
+        self._listed: set[Write] = set()
+        """What lists `_day`, once written; while it lasts no sweep takes it away."""
+        self._write_rows = Coalescer(self._write_many, most=BATCH_BYTES, size_of=attrgetter("size"))
 
     @override
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
@@ -104,7 +110,7 @@ class CassandraEvidenceStore(EvidenceStore):
         """
         for _ in range(_ATTEMPTS):
             at = self._session.write_time((await self._clock.read()).micros)
-            await self._write_rows(insertion(pieces, at))
+            await self._insert(pieces, at)
             doubtful = [piece for piece in pieces if piece.row.evidence_id in known]
             stored = await asyncio.gather(*map(self._named_file, doubtful))
             pairs = list(zip(doubtful, stored, strict=True))
@@ -115,8 +121,18 @@ class CassandraEvidenceStore(EvidenceStore):
             await asyncio.sleep(_PAUSE_S)
         raise StoreUnavailable("evidence is put and discarded at the same time")
 
-    async def _write_many(self, puts: Sequence[Sequence[Write]]) -> Sequence[None]:
-        await self._session.batch([write for writes in puts for write in writes])
+    async def _insert(self, pieces: Sequence[StoredEvidence], at: int) -> None:
+        """Write the rows of the pieces; what lists the day that it is only once."""
+        today = at // DAY_MICROS
+        if today != self._day:
+            self._day, self._listed = today, set()
+        writes = [write for write in insertion(pieces, at) if write not in self._listed]
+        await self._write_rows(part_of(writes))
+        days = (write for write in writes if write[0] is AGE_DAY)
+        self._listed.update(write for write in days if write[1][2] == self._day)
+
+    async def _write_many(self, puts: Sequence[Part]) -> Sequence[None]:
+        await self._session.batch([write for put in puts for write in put.writes])
         return [None] * len(puts)
 
     async def _named_file(self, piece: StoredEvidence) -> str | None:

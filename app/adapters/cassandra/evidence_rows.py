@@ -4,6 +4,7 @@ A piece of evidence lives in the partition of its home, the verification of what
 its own says under which home to look, and may lead to nothing.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -46,7 +47,7 @@ _SET_HOME: Final = Statement(
 _AGE: Final = Statement(
     "INSERT INTO evidence_ages (tenant, policy, day, created_at, evidence_id) VALUES (?, ?, ?, ?, ?)"
 )
-_AGE_DAY: Final = Statement("INSERT INTO evidence_days (tenant, policy, day) VALUES (?, ?, ?)")
+AGE_DAY: Final = Statement("INSERT INTO evidence_days (tenant, policy, day) VALUES (?, ?, ?)")
 EVERY: Final = Statement("SELECT tenant, retention_policy, created_at, evidence_id FROM evidence")
 """All there is, for a migration that lists it by age."""
 
@@ -110,7 +111,7 @@ def insertion(pieces: Sequence[StoredEvidence], at: int) -> list[Write]:
 def age_writes(tenant: str, policy: str, created_at: int, evidence_id: str) -> Sequence[Write]:
     """Return what lists a piece by age; it comes before the piece. `created_at` in microseconds."""
     day = (tenant, policy, created_at // DAY_MICROS)
-    return [(_AGE_DAY, day), (_AGE, (*day, created_at, evidence_id))]
+    return [(AGE_DAY, day), (_AGE, (*day, created_at, evidence_id))]
 
 
 def age_of(row: EvidenceRow) -> tuple[str, str, int, int, str]:
@@ -183,18 +184,18 @@ class EvidenceLookup:
         self._homes = Coalescer(self._homes_of, most=AT_ONCE, group_of=lambda name: name[0])
         self._rows = Coalescer(self._rows_of, most=AT_ONCE, group_of=lambda name: name[0])
 
-    async def home(self, tenant_id: TenantId, evidence_id: EvidenceId) -> str | None:
+    def home(self, tenant_id: TenantId, evidence_id: EvidenceId) -> "asyncio.Future[str | None]":
         """Return under which home a piece is to be found, if it is stored."""
-        return await self._homes((tenant_id, evidence_id))
+        return self._homes((tenant_id, evidence_id))
 
     async def row(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Row | None:
         """Return the columns of a piece, for `to_stored`; None when there is none."""
         home = await self.home(tenant_id, evidence_id)
         return None if home is None else await self.row_at(tenant_id, home, evidence_id)
 
-    async def row_at(self, tenant_id: TenantId, home: str, evidence_id: EvidenceId) -> Row | None:
+    def row_at(self, tenant_id: TenantId, home: str, evidence_id: EvidenceId) -> "asyncio.Future[Row | None]":
         """Return the columns of a piece under this home; None when there is none."""
-        return await self._rows((tenant_id, home, evidence_id))
+        return self._rows((tenant_id, home, evidence_id))
 
     async def _homes_of(self, names: Sequence[Name]) -> Sequence[str | None]:
         """Return the homes of pieces of one tenant."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
@@ -10,28 +11,29 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
+from app.adapters.cassandra.audit_rows import DAY
 from app.adapters.cassandra.change_outbox import Companion, Outbox, is_derived, pack
 from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.event_outbox import Emitting
 from app.adapters.cassandra.feed_positions import SETTLE_S, FeedPositions
 from app.adapters.cassandra.records import (
     COLUMNS,
-    Month,
+    MONTH,
+    PASSING_MONTH,
     RecordKey,
     from_named,
     key_of,
-    month_of,
-    month_write,
+    month_writes,
 )
 from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import (
     BATCH_BYTES,
     Attempt,
+    Part,
     Session,
     Settled,
     Statement,
     Write,
-    bytes_of,
     parted,
 )
 from app.adapters.shared.columns import to_micros, to_pairs_text
@@ -45,8 +47,11 @@ log = structlog.get_logger(__name__)
 BATCHES_AT_ONCE: Final = 2
 """Logged batches under way; changes that wait for one share the next."""
 
-MONTHS_KNOWN: Final = 20_000
-"""Places remembered to have a month's row already; forgotten all at once when there are more."""
+LASTING: Final = frozenset({MONTH, PASSING_MONTH, DAY})
+"""What says that a place has rows of a month or a day: one process writes the same only once."""
+
+MOST_KNOWN: Final = 20_000
+"""Such rows remembered; forgotten all at once when there are more."""
 
 _STANDING: Final = Statement(
     f"SELECT part, {COLUMNS}, attempt, outbox, settled FROM records "  # noqa: S608 - constants only
@@ -82,11 +87,12 @@ class CassandraJournal(Journal):
         self._clock = StoreClock(session)
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
-        self._months: set[Month] = set()
+        self._written: set[Write] = set()
+        """Of `LASTING`."""
         self._positions = FeedPositions(session, settle_s)
         self._outbox = Emitting(session, self._positions, self._clock)
         self._write_rows = Coalescer(
-            self._write_many, most=BATCH_BYTES, at_once=BATCHES_AT_ONCE, size_of=bytes_of
+            self._write_many, most=BATCH_BYTES, at_once=BATCHES_AT_ONCE, size_of=attrgetter("size")
         )
 
     @override
@@ -109,7 +115,7 @@ class CassandraJournal(Journal):
 
     async def _commit(self, change: Change) -> Committed:
         deciding = change.records[0]
-        before = await asyncio.gather(*(self._before(record) for record in change.records))
+        before = await self._before(change.records)
         if before[0] is not None and _is_same(before[0], deciding):
             return Committed(before[0], won=False)
         _check_follows(change.records, before)
@@ -123,8 +129,14 @@ class CassandraJournal(Journal):
             return Committed(record, won=True)
         return await self._lost(deciding, settled)
 
-    async def _before(self, record: Record) -> Record | None:
-        """Return the version that a change is about to replace, its own change written everywhere first."""
+    async def _before(self, records: Sequence[Record]) -> Sequence[Record | None]:
+        """Return the versions that a change is about to replace, None for a record that is new."""
+        if all(record.version <= 1 for record in records):
+            return [None] * len(records)
+        return await asyncio.gather(*(self._replaced(record) for record in records))
+
+    async def _replaced(self, record: Record) -> Record | None:
+        """Return the version that is about to be replaced, its own change written everywhere first."""
         if record.version <= 1:
             return None
         standing = await self._standing(key_of(record))
@@ -155,25 +167,33 @@ class CassandraJournal(Journal):
 
     async def _write_outbox(self, deciding: Record, outbox: Outbox) -> None:
         """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
-        settled = await asyncio.gather(*(self._accompany(deciding, one, outbox) for one in outbox.companions))
-        listed = [one for one, stands in zip(outbox.companions, settled, strict=True) if stands]
-        months = self._new_months([deciding, *(one.to_record() for one in listed)])
+        listed = await self._accompany(deciding, outbox)
+        records = [deciding, *(one.to_record() for one in listed)]
+        months = [write for record in records for write in month_writes(record)]
         taken = await self._positions.take(outbox.events)
-        writes = [*map(month_write, months), *taken.writes, *outbox.writes(deciding, listed)]
+        every = [*months, *taken.writes, *outbox.writes(deciding, listed)]
+        writes = [write for write in every if write not in self._written]
         for part in parted(writes):
             await self._write_rows(part)
         self._positions.answered(taken)
-        self._months |= months
+        self._remember([write for write in writes if write[0] in LASTING])
 
-    async def _write_many(self, parts: Sequence[Sequence[Write]]) -> Sequence[None]:
+    async def _write_many(self, parts: Sequence[Part]) -> Sequence[None]:
         """Write the parts of several changes in one logged batch, what they share only once."""
-        await self._session.batch(list(dict.fromkeys(write for part in parts for write in part)))
+        await self._session.batch(list(dict.fromkeys([write for part in parts for write in part.writes])))
         return [None] * len(parts)
 
-    async def _accompany(self, deciding: Record, companion: Companion, outbox: Outbox) -> bool:
-        """Write a companion, unless the batch does; False when another change's version stands there."""
-        if is_derived(deciding, companion):
-            return True
+    async def _accompany(self, deciding: Record, outbox: Outbox) -> Sequence[Companion]:
+        """Write the companions that the batch does not; return those that stand as this change wrote them."""
+        decided = [one for one in outbox.companions if not is_derived(deciding, one)]
+        if not decided:
+            return outbox.companions
+        stands = await asyncio.gather(*(self._decide(one, outbox) for one in decided))
+        lost = [one for one, is_ours in zip(decided, stands, strict=True) if not is_ours]
+        return [one for one in outbox.companions if one not in lost]
+
+    async def _decide(self, companion: Companion, outbox: Outbox) -> bool:
+        """Write a companion; False when another change's version stands there."""
         record = companion.to_record()
         settled = await self._session.lwt(_attempt(record, outbox.attempt, None))
         if settled.applied:
@@ -186,16 +206,11 @@ class CassandraJournal(Journal):
         first = (found.first_body, found.fingerprint) == (record.first_body, record.fingerprint)
         return first if record.version == 1 else _is_same(found, record)
 
-    def _new_months(self, records: Sequence[Record]) -> set[Month]:
-        """Return the months of the records' places that were not written by this process yet."""
-        if len(self._months) > MONTHS_KNOWN:
-            self._months.clear()
-        wanted: set[Month] = {
-            (record.tenant_id, record.kind.value, *pair, month_of(record.created_at))
-            for record in records
-            for pair in record.indexes
-        }
-        return wanted - self._months
+    def _remember(self, lasting: Sequence[Write]) -> None:
+        """Remember what need not be written again."""
+        if len(self._written) > MOST_KNOWN:
+            self._written.clear()
+        self._written.update(lasting)
 
     async def _now(self) -> int:
         """Return the moment by the store's clock, later than any before."""

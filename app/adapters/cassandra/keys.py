@@ -1,25 +1,37 @@
-"""Wrapped subject keys in Cassandra, written by lightweight transactions only, and the vault."""
+"""Wrapped subject keys in Cassandra, and the vault.
 
+A new key is added to those of its subject (`made`), which is a plain write: who finds none makes one, and of
+several that are made at the same moment none is lost, for what each sealed is opened by trying all. A
+destroyed key leaves a tombstone in `wrapped` by a lightweight transaction, and takes `made` away as of a
+moment that never comes, so that no addition is seen any more, however late it arrives. Versions before
+schema 6 kept a subject's one key in `wrapped`.
+"""
+
+import asyncio
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
 from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.keyspace import KEY_CHECK, read_setting
+from app.adapters.cassandra.schema import first_wins
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
 from schemas.ids import SubjectId, TenantId
-from schemas.problems import StoreUnavailable
 from streams.ports.errors import Damaged
 from streams.ports.evidence import Vault
 
 _SELECT: Final = Statement("SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?")
-_MANY: Final = Statement("SELECT subject_id, wrapped FROM subject_keys WHERE tenant = ? AND subject_id IN ?")
-_CLAIM: Final = Statement(
-    "INSERT INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?) IF NOT EXISTS"
+_MANY: Final = Statement(
+    "SELECT subject_id, wrapped, made FROM subject_keys WHERE tenant = ? AND subject_id IN ?"
+)
+_ADD: Final = Statement("UPDATE subject_keys SET made = made + ? WHERE tenant = ? AND subject_id = ?")
+_EMPTY: Final = Statement(
+    "DELETE made FROM subject_keys USING TIMESTAMP ? WHERE tenant = ? AND subject_id = ?"
 )
 _BURY: Final = Statement(
     "UPDATE subject_keys SET wrapped = ? WHERE tenant = ? AND subject_id = ? IF wrapped != ?"
@@ -33,18 +45,36 @@ _LISTED: Final = Statement("SELECT subject_id FROM erasures WHERE tenant = ? AND
 AT_ONCE: Final = 100
 """Keys asked for in one request at most; a row has some 100 bytes."""
 
+ADDED_AT_ONCE: Final = 25
+"""Keys added in one request at most."""
+
+_Owner: TypeAlias = tuple[TenantId, SubjectId]
+
 VALUE_KIND: Final = "VALUE"
 """The kind under which the vault seals, beside the kinds of evidence."""
 
 
+def stored_keys(wrapped: bytes | None, made: Collection[bytes] | None) -> tuple[bytes, ...]:
+    """Return the wrapped keys of a row; one without any was altered, and has an empty one."""
+    old = () if wrapped is None and made else (wrapped or b"",)
+    return (*old, *sorted(made or ()))
+
+
+def added_key(tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> Write:
+    """Return what adds a key to those of its subject."""
+    return _ADD, ({wrapped}, tenant_id, subject_id)
+
+
 class SubjectKeys:
-    """The keys of all subjects; of two that are made at once for one subject the first stored counts."""
+    """The keys of all subjects; all of those that are made at once for one subject count."""
 
     def __init__(self, session: Session, ring: KeyRing) -> None:
         self._session = session
         self._ring = ring
         self._find = Coalescer(self._find_many, most=AT_ONCE, group_of=lambda owner: owner[0])
         self._current = Coalescer(self._read_current, most=AT_ONCE)
+        self._add = Coalescer(self._add_many, most=ADDED_AT_ONCE)
+        self._turns: WeakValueDictionary[_Owner, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
         """Return the subject's key as its row stands now, None when there is none.
@@ -53,15 +83,19 @@ class SubjectKeys:
             Erased: The key was destroyed.
             Damaged: The row was altered.
         """
-        wrapped = await self._find((tenant_id, subject_id))
-        return None if wrapped is None else self._ring.unwrap(tenant_id, subject_id, wrapped)
+        stored = await self._find((tenant_id, subject_id))
+        return None if stored is None else self._ring.unwrap(tenant_id, subject_id, *stored)
 
-    async def _find_many(self, owners: Sequence[tuple[TenantId, SubjectId]]) -> Sequence[bytes | None]:
+    async def _find_many(self, owners: Sequence[_Owner]) -> Sequence[tuple[bytes, ...] | None]:
         """Return the wrapped keys of subjects of one tenant."""
         named = list(dict.fromkeys(subject_id for _, subject_id in owners))
         rows = await self._session.execute(_MANY, (owners[0][0], named))
-        found = {subject_id: bytes(wrapped or b"") for subject_id, wrapped in rows}
+        found = {subject_id: stored_keys(wrapped, made) for subject_id, wrapped, made in rows}
         return [found.get(subject_id) for _, subject_id in owners]
+
+    async def _add_many(self, writes: Sequence[Write]) -> Sequence[None]:
+        await self._session.batch(writes)
+        return [None] * len(writes)
 
     async def _read_current(self, askers: Sequence[None]) -> Sequence[bytes | None]:
         """Return by what the store names the current root key, to all who ask."""
@@ -72,18 +106,16 @@ class SubjectKeys:
         known = await self.find(tenant_id, subject_id)
         if known is not None:
             return known
+        turn = self._turns.setdefault((tenant_id, subject_id), asyncio.Lock())
+        async with turn:  # one process makes one
+            return self._ring.recall(tenant_id, subject_id) or await self._make(tenant_id, subject_id)
+
+    async def _make(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
         self._ring.follow(await self._current(None))
         fresh = self._ring.make(tenant_id, subject_id)
-        write: Write = _CLAIM, (tenant_id, subject_id, fresh.wrapped)
-        settled = await self._session.lwt(
-            Attempt(write, (_SELECT, (tenant_id, subject_id)), {"wrapped": fresh.wrapped})
-        )
-        if settled.applied:
-            self._ring.remember(fresh)
-            return fresh
-        for row in settled.rows:
-            return self._ring.unwrap(tenant_id, subject_id, bytes(row["wrapped"] or b""))
-        raise StoreUnavailable("the subject's key was there and is gone")
+        await self._add(added_key(tenant_id, subject_id, fresh.wrapped))
+        self._ring.remember(fresh)
+        return fresh
 
     async def recall(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
         """Return the key if it was seen a moment ago, else as its row stands; raises what `find` does."""
@@ -101,6 +133,7 @@ class SubjectKeys:
         write: Write = _BURY, (TOMBSTONE, tenant_id, subject_id, TOMBSTONE)
         standing: Write = _SELECT, (tenant_id, subject_id)
         await self._session.lwt(Attempt(write, standing, {"wrapped": TOMBSTONE}))
+        await self._session.execute(_EMPTY, (first_wins(0), tenant_id, subject_id))
         self._ring.bury(tenant_id, subject_id)
 
     async def erased(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SubjectId]:
@@ -146,7 +179,13 @@ class CassandraVault(Vault):
             raw = base64.b64decode(sealed, validate=True)
         except (binascii.Error, ValueError) as error:
             raise Damaged("no sealed value") from error
-        return key.open(label, VALUE_KIND, raw)
+        try:
+            return key.open(label, VALUE_KIND, raw)
+        except Damaged:
+            found = await self._keys.find(tenant_id, subject_id)
+            if found is None or found.stored == key.stored:
+                raise
+            return found.open(label, VALUE_KIND, raw)  # under a key that was added since it was remembered
 
     @override
     async def key_id(self, tenant_id: TenantId, subject_id: SubjectId) -> str | None:

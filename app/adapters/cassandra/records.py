@@ -62,10 +62,10 @@ _UNPLACE: Final = Statement(
     "DELETE FROM record_places USING TIMESTAMP ? WHERE tenant = ? AND kind = ? AND name = ? AND value = ? "
     "AND month = ? AND created_at = ? AND id = ?"
 )
-_MONTH: Final = Statement(
+MONTH: Final = Statement(
     "INSERT INTO record_months (tenant, kind, name, value, month) VALUES (?, ?, ?, ?, ?)"
 )
-_PASSING_MONTH: Final = Statement(
+PASSING_MONTH: Final = Statement(
     "INSERT INTO record_months (tenant, kind, name, value, month) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 )
 _MONTHS: Final = Statement(
@@ -130,7 +130,14 @@ def text_writes(record: Record) -> Iterator[Write]:
 
 def month_write(month: Month) -> Write:
     """Return what says that (tenant, kind, name, value) has records of the month."""
-    return (_PASSING_MONTH, (*month, PASSING_S)) if month[2] in PASSING else (_MONTH, month)
+    return (PASSING_MONTH, (*month, PASSING_S)) if month[2] in PASSING else (MONTH, month)
+
+
+def month_writes(record: Record) -> Iterator[Write]:
+    """Return what says so wherever the record is listed."""
+    month = month_of(record.created_at)
+    for pair in record.indexes:
+        yield month_write((*key_of(record)[:2], *pair, month))
 
 
 class CassandraRecords(Records):

@@ -1,7 +1,7 @@
 """Root keys and wrapped keys in Cassandra, for the rotation; works while the service runs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -9,6 +9,7 @@ from cassandra import InvalidRequest
 from typing_extensions import override
 
 from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.keys import added_key, stored_keys
 from app.adapters.cassandra.keyspace import KEY_CHECK, change_setting, read_setting
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from app.adapters.security.derived_keys import KeySet
@@ -20,15 +21,20 @@ AT_ONCE: Final = 32
 """Rows rewrapped side by side; each is a lightweight transaction."""
 
 _ROOT_KEYS: Final = "root_keys"
-_FIRST: Final = Statement("SELECT tenant, subject_id, wrapped FROM subject_keys LIMIT ?")
+_FIRST: Final = Statement("SELECT tenant, subject_id, wrapped, made FROM subject_keys LIMIT ?")
 _FURTHER: Final = Statement(
-    "SELECT tenant, subject_id, wrapped FROM subject_keys"
+    "SELECT tenant, subject_id, wrapped, made FROM subject_keys"
     " WHERE token(tenant, subject_id) > token(?, ?) LIMIT ?"
 )
 _SELECT: Final = Statement("SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?")
 _REWRAP: Final = Statement(
     "UPDATE subject_keys SET wrapped = ? WHERE tenant = ? AND subject_id = ? IF wrapped = ?"
 )
+_DROP: Final = Statement("UPDATE subject_keys SET made = made - ? WHERE tenant = ? AND subject_id = ?")
+
+
+class _MadeKey(WrappedKey):
+    """A key that stands in `made`."""
 
 
 async def read_keyset(session: Session) -> KeySet:
@@ -38,7 +44,7 @@ async def read_keyset(session: Session) -> KeySet:
 
 
 class CassandraRootKeys(RootKeyStore):
-    """Changes rows by lightweight transactions only, as everybody does who writes them."""
+    """Changes `wrapped` by lightweight transactions, and replaces what is in `made` by one write."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -74,10 +80,7 @@ class CassandraRootKeys(RootKeyStore):
             rows = await self._session.execute(_FIRST, (limit,))
         else:
             rows = await self._session.execute(_FURTHER, (after.tenant_id, after.subject_id, limit))
-        return [
-            WrappedKey(TenantId(tenant), SubjectId(subject), bytes(wrapped or b""))
-            for tenant, subject, wrapped in rows
-        ]
+        return [key for row in rows for key in _keys_of(*row)]
 
     @override
     async def rewrap(self, changes: Sequence[Rewrapped]) -> None:
@@ -86,8 +89,22 @@ class CassandraRootKeys(RootKeyStore):
 
     async def _rewrap(self, change: Rewrapped) -> None:
         owner = change.row.tenant_id, change.row.subject_id
+        if isinstance(change.row, _MadeKey):  # one partition: either both writes are seen or none
+            await self._session.batch(
+                [added_key(*owner, change.wrapped), (_DROP, ({change.row.wrapped}, *owner))]
+            )
+            return
         write: Write = _REWRAP, (change.wrapped, *owner, change.row.wrapped)
         await self._session.lwt(Attempt(write, (_SELECT, owner), {"wrapped": change.wrapped}))
+
+
+def _keys_of(
+    tenant: str, subject: str, wrapped: bytes | None, made: Collection[bytes] | None
+) -> list[WrappedKey]:
+    owner = TenantId(tenant), SubjectId(subject)
+    return [
+        (_MadeKey if made and one in made else WrappedKey)(*owner, one) for one in stored_keys(wrapped, made)
+    ]
 
 
 @asynccontextmanager

@@ -2,9 +2,10 @@
 
 Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
 `records`, `audit_heads`, `subject_keys`, `erasures` and `settings` are written by lightweight transactions
-only; a record past its period is removed by a plain deletion (`record_removal`), and one that no other change
-can create is created by a plain write that is dated back (`change_outbox`). All others are written by plain
-writes only, each such that writing it again changes nothing.
+only; but a subject's new keys are added by plain writes (`keys`), a record past its period is removed by a
+plain deletion (`record_removal`), and one that no other change can create is created by a plain write that is
+dated back (`change_outbox`). All others are written by plain writes only, each such that writing it again
+changes nothing.
 
 What must not come back after it was taken away, and what must not be overwritten by somebody later,
 is written `USING TIMESTAMP` with a number of our own instead of the clock's: a rising one where the
@@ -194,6 +195,12 @@ _EVIDENCE_AGES: Final = (
 _ENDING_LISTED: Final[Sequence[str]] = ()
 """No table changes: `list_ending` lists the records that earlier versions wrote and that end by age."""
 
+_ADDED_KEYS: Final = (
+    # made: the wrapped keys of a subject, one unless several were made at the same moment; by plain writes.
+    # wrapped: the one key of a subject that had one before, or the tombstone of what it had.
+    "ALTER TABLE subject_keys ADD IF NOT EXISTS made set<blob>",
+)
+
 _TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
 """Names of keyspaces are hashed under it."""
 
@@ -217,6 +224,7 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
     _ERASURES,
     _EVIDENCE_AGES,
     _ENDING_LISTED,
+    _ADDED_KEYS,
 )
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
 

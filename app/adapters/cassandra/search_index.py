@@ -1,9 +1,9 @@
-"""Index to find records by a fragment of their text: every run of three bytes.
+"""Index to find records by a fragment of their text: some of its runs of three bytes.
 
 Such a row is written once, with its record, and says nothing that changes: under which index a record is
 listed now is looked up elsewhere. Two ways lead to a page, through what lies under a rare run of the
-fragment, and through everything listed under the index; the first reader has all of it. For a fragment
-shorter than a run there is the second way only, and it ends after so many rows: most texts have such a piece.
+fragment, and through everything listed under the index; the first reader has all of it. For a fragment too
+short to have a sampled run (`sampled_grams`) there is the second way only, and it ends after so many rows.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from app.adapters.cassandra.session import Row, Session, Statement, Write
 from app.adapters.shared.columns import from_micros, to_micros
-from app.adapters.shared.trigrams import grams_for, is_gram_or_longer, whole_grams_of
+from app.adapters.shared.trigrams import ASKED, is_window_or_longer, sampled_grams
 from streams.ports.records import Found, Position, Record
 
 Answer = TypeVar("Answer")
@@ -31,7 +31,7 @@ LISTED: Final = 1_000
 """Rows of an index read at once: they are many, and only the text is looked at."""
 
 LISTED_AT_MOST: Final = 20_000
-"""Rows of an index looked at for a fragment shorter than a run, before the search stops: about 0.2 s."""
+"""Rows of an index looked at for a fragment without a sampled run, before the search stops: about 0.2 s."""
 
 _GRAM: Final = Statement(
     "INSERT INTO record_grams (tenant, kind, gram, month, created_at, id, searched) "
@@ -52,7 +52,7 @@ def gram_writes(record: Record, month: int) -> Iterator[Write]:
     if record.version > 1:
         return
     created_at = to_micros(record.created_at)
-    for gram in sorted(whole_grams_of(record.searched)):
+    for gram in sampled_grams(record.searched):
         where = (record.tenant_id, record.kind.value, gram, month)
         yield _GRAM, (*where, created_at, record.id, record.searched)
 
@@ -74,7 +74,7 @@ class Sought:
 
         `find` returns those of some ids that are there.
         """
-        if not is_gram_or_longer(self.fragment):
+        if not is_window_or_longer(self.fragment):
             return await self._among_listed(find, limit)
         ways = self.through_grams(), self.through_index()
         return Found(await first_of(*(self._collect(find, way, limit) for way in ways)))
@@ -117,8 +117,9 @@ class Sought:
 
     async def through_grams(self) -> AsyncIterator[list[str]]:
         """Yield the ids of the kind whose text contains the fragment, newest first; the index has the say."""
-        few = grams_for(self.fragment, ASKED_FIRST)
-        more = tuple(gram for gram in grams_for(self.fragment) if gram not in few)
+        grams = sampled_grams(self.fragment)[:ASKED]
+        few = grams[:: -(-len(grams) // ASKED_FIRST)]
+        more = tuple(gram for gram in grams if gram not in few)
         for month in self.months:
             firsts = await self._firsts(month, few)
             if all(len(rows) == LOOKED_AT for rows in firsts.values()):

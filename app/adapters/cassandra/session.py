@@ -2,18 +2,20 @@
 
 import asyncio
 import random
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from cassandra import ConsistencyLevel, DriverException, RequestValidationException, protocol
+from cassandra import DriverException, RequestValidationException, protocol
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.protocol import ErrorMessage
 
-from app.adapters.cassandra.driver import LIGHTWEIGHT, LOGGED, PLAIN, SERIAL, BatchStatement, ResultSet
+from app.adapters.cassandra.binding import LoggedBatch, Prepared
+from app.adapters.cassandra.driver import LIGHTWEIGHT, PLAIN, SERIAL, ResultSet
 from schemas.problems import StoreUnavailable
 
 Row: TypeAlias = tuple[Any, ...]
@@ -39,8 +41,8 @@ LONGEST_PAUSE_S: Final = 0.5
 DEFINE_S: Final = 30.0
 """How long a change of the schema may take, in seconds."""
 
-BATCH_BYTES: Final = 24 * 1024
-"""A logged batch is parted above it; Cassandra refuses one above 50 KiB."""
+BATCH_BYTES: Final = 40 * 1024
+"""A logged batch is parted above it; Cassandra refuses one above 50 KiB, and counts four fifths of this."""
 
 _ROW_BYTES: Final = 64
 """What a row takes beside its values, about."""
@@ -55,7 +57,7 @@ NEVER_SENT: Final = (*REFUSED, NoHostAvailable)
 """Among them: sending it again at once would change nothing, and nothing of it was done."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Statement:
     """CQL with `?` for values; write it once, as a constant: it is prepared once for each session."""
 
@@ -105,12 +107,14 @@ class Session:
     driver: Any
     loop: asyncio.AbstractEventLoop
     turns: asyncio.Semaphore
-    _ready: dict[Statement, Any] = field(default_factory=dict)
-    _preparing: dict[Statement, "asyncio.Future[Any]"] = field(default_factory=dict)
+    _ready: dict[Statement, Prepared] = field(default_factory=dict)
+    _preparing: dict[Statement, "asyncio.Future[Prepared]"] = field(default_factory=dict)
     _answers: "deque[tuple[asyncio.Future[_Page], _Page | BaseException]]" = field(default_factory=deque)
     """What the driver's thread brought and the loop has not taken yet."""
     _woken: bool = False
     _last_write_time: int = 0
+    _thread_id: int = field(default_factory=threading.get_ident)
+    """Of the thread that runs the loop."""
 
     def write_time(self, micros: int) -> int:
         """Return the moment, or one soon after it that no other write has which asked here.
@@ -156,14 +160,14 @@ class Session:
         """
         if not writes:
             return
-        bound = [await self._bind(write) for write in writes]
-        if len(bound) == 1:
-            await self._ask(bound[0], PLAIN, tries=TRIES)
+        first = await self._bind(writes[0])
+        if len(writes) == 1:
+            await self._ask(first, PLAIN, tries=TRIES)
             return
-        batch_statement = BatchStatement(LOGGED, consistency_level=ConsistencyLevel.LOCAL_QUORUM)
-        for statement in bound:
-            batch_statement.add(statement)
-        await self._ask(batch_statement, PLAIN, tries=TRIES)
+        whole = LoggedBatch(first)
+        for statement, parameters in writes[1:]:
+            whole.append(self._ready.get(statement) or await self._prepare(statement), parameters)
+        await self._ask(whole, PLAIN, tries=TRIES)
 
     async def lwt(self, attempt: Attempt) -> Settled:
         """Compare and set; while the outcome is unknown it is tried again, and what stands then decides.
@@ -204,10 +208,10 @@ class Session:
 
     async def _bind(self, write: Write) -> Any:
         statement, parameters = write
-        ready = self._ready.get(statement) or await self._prepare(statement)
-        return ready.bind(parameters)
+        prepared = self._ready.get(statement) or await self._prepare(statement)
+        return prepared.bind(parameters)
 
-    def _prepare(self, statement: Statement) -> "asyncio.Future[Any]":
+    def _prepare(self, statement: Statement) -> "asyncio.Future[Prepared]":
         """Prepare once, in a thread: the driver blocks; it prepares again by itself where a node forgot."""
         known = self._preparing.get(statement)
         if known is None:
@@ -215,13 +219,13 @@ class Session:
             known.add_done_callback(lambda _: self._preparing.pop(statement))
         return asyncio.shield(known)
 
-    async def _prepare_now(self, statement: Statement) -> Any:
+    async def _prepare_now(self, statement: Statement) -> Prepared:
         try:
-            ready = await asyncio.to_thread(self.driver.prepare, statement.cql)
+            prepared = Prepared(await asyncio.to_thread(self.driver.prepare, statement.cql))
         except AWAY as error:
             raise _as_port_error(error) from error
-        self._ready[statement] = ready
-        return ready
+        self._ready[statement] = prepared
+        return prepared
 
     async def _ask(self, query: Any, profile: str, *, tries: int, after: bytes | None = None) -> _Page:
         while True:
@@ -261,16 +265,19 @@ class Session:
             raise StoreUnavailable(f"more than {IN_FLIGHT} requests wait for Cassandra") from error
 
     def _on_answer(self, rows: list[Any] | None, asked: Any, waiting: "asyncio.Future[_Page]") -> None:
-        """Called on the driver's thread."""
+        """Called on the loop, or on a thread of the driver's."""
         page = _Page(rows or [], ResultSet(asked, rows).paging_state)
         self._settle_soon(waiting, page)
 
     def _on_error(self, error: BaseException, waiting: "asyncio.Future[_Page]") -> None:
-        """Called on the driver's thread."""
+        """Called on the loop, or on a thread of the driver's."""
         self._settle_soon(waiting, error)
 
     def _settle_soon(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
-        """Wake the loop once for all answers that come before it looks."""
+        """Settle at once on the loop; on another thread wake it once for all answers before it looks."""
+        if threading.get_ident() == self._thread_id:
+            self._settle(waiting, outcome)
+            return
         self._answers.append((waiting, outcome))
         if not self._woken:
             self._woken = True
@@ -303,24 +310,34 @@ def _as_port_error(error: BaseException | None) -> BaseException:
     return StoreUnavailable(f"Cassandra: {type(error).__name__}")
 
 
-def bytes_of(writes: Sequence[Write]) -> int:
-    """Return the size of writes in a batch, about."""
-    return sum(_bytes_of(write) for write in writes)
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Writes for one batch."""
+
+    writes: Sequence[Write]
+    size: int
+    """In bytes, about."""
 
 
-def parted(writes: Sequence[Write]) -> list[list[Write]]:
+def part_of(writes: Sequence[Write]) -> Part:
+    """Return writes that must not be parted."""
+    return Part(writes, sum(map(_bytes_of, writes)))
+
+
+def parted(writes: Sequence[Write]) -> list[Part]:
     """Part what is too large for one batch; the last write stays the last."""
-    parts: list[list[Write]] = [[]]
+    parts: list[Part] = []
+    part: list[Write] = []
     size = 0
     for write in writes:
         own = _bytes_of(write)
-        if size + own > BATCH_BYTES and parts[-1]:
-            parts.append([])
-            size = 0
-        parts[-1].append(write)
+        if size + own > BATCH_BYTES and part:
+            parts.append(Part(part, size))
+            part, size = [], 0
+        part.append(write)
         size += own
-    return parts
+    return [*parts, Part(part, size)]
 
 
 def _bytes_of(write: Write) -> int:
-    return _ROW_BYTES + sum(len(value) for value in write[1] if isinstance(value, str | bytes))
+    return _ROW_BYTES + sum([len(value) for value in write[1] if isinstance(value, (str, bytes))])

@@ -57,6 +57,13 @@ class SubjectKey:
     subject_id: SubjectId
     wrapped: bytes
     cipher: AESGCM
+    rival: "SubjectKey | None" = None
+    """Another one, that a process made for the subject at the same moment: what either sealed is opened."""
+
+    @property
+    def stored(self) -> tuple[bytes, ...]:
+        """All wrapped keys of the subject."""
+        return (self.wrapped,) if self.rival is None else (self.wrapped, *self.rival.stored)
 
     @property
     def key_id(self) -> str:
@@ -69,7 +76,12 @@ class SubjectKey:
 
     def open(self, name: str, kind: str, sealed: bytes) -> bytes:
         """Return the value, or raise `Damaged`."""
-        return unseal(self.cipher, sealed, bind(self.tenant_id, self.subject_id, name, kind))
+        try:
+            return unseal(self.cipher, sealed, bind(self.tenant_id, self.subject_id, name, kind))
+        except Damaged:
+            if self.rival is None:
+                raise
+            return self.rival.open(name, kind, sealed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +138,7 @@ class KeyRing:
         self._cache: OrderedDict[tuple[TenantId, SubjectId], _Remembered] = OrderedDict()
 
     def make(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
-        """Return a new key; it counts only once its wrapped form is stored, the first one stored wins."""
+        """Return a new key; it counts only once its wrapped form is stored."""
         secret = os.urandom(KEY_BYTES)
         wrapped = self._wrappings[0].wrap(tenant_id, subject_id, secret)
         return SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
@@ -183,8 +195,10 @@ class KeyRing:
             return self._open(tenant_id, subject_id, wrapped)
         raise Damaged("a subject's key opens under no root key of this process")
 
-    def unwrap(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> SubjectKey:
-        """Return the key that is stored now, and cache it.
+    def unwrap(
+        self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes, *rivals: bytes
+    ) -> SubjectKey:
+        """Return the key that is stored now, with any rivals, and cache it.
 
         Raises:
             Erased: The key was destroyed.
@@ -195,11 +209,12 @@ class KeyRing:
             raise Erased(subject_id)
         with self._lock:
             known = self._cache.get((tenant_id, subject_id))
-        if known is not None and known.key is not None and known.key.wrapped == wrapped:
+        if known is not None and known.key is not None and known.key.stored == (wrapped, *rivals):
             key = known.key
         else:
             secret = self._open(tenant_id, subject_id, wrapped)
-            key = SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
+            rival = self.unwrap(tenant_id, subject_id, *rivals) if rivals else None
+            key = SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret), rival)
         self.remember(key)
         return key
 
