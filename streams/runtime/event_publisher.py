@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
@@ -34,7 +35,16 @@ PATIENCE_S: Final = 5.0
 MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
 
-_PUBLISHING: ContextVar[list[asyncio.Task[None]] | None] = ContextVar("publishing", default=None)
+
+@dataclass(slots=True)
+class _Beside:
+    """Ended with its block: tasks that outlive a command inherit its context, and nobody waits for them."""
+
+    tasks: list[asyncio.Task[None]]
+    ended: bool = False
+
+
+_BESIDE: ContextVar[_Beside | None] = ContextVar("publishing_beside", default=None)
 
 
 @contextmanager
@@ -44,12 +54,13 @@ def publishing_beside() -> Iterator[list[asyncio.Task[None]]]:
     So a command's events and its reply go to the log in one request. The caller waits for the tasks, which
     raise nothing, before it acknowledges the command.
     """
-    tasks = list[asyncio.Task[None]]()
-    token = _PUBLISHING.set(tasks)
+    beside = _Beside([])
+    token = _BESIDE.set(beside)
     try:
-        yield tasks
+        yield beside.tasks
     finally:
-        _PUBLISHING.reset(token)
+        beside.ended = True
+        _BESIDE.reset(token)
 
 
 class Debouncer(Generic[Item]):
@@ -120,12 +131,12 @@ class KafkaEventPublisher(EventPublisher):
     ) -> None:
         if not self._links_in_commit:
             self._seals.add((tenant_id, audit_id) for audit_id in audit_ids)
-        beside = _PUBLISHING.get()
-        if beside is None:
+        beside = _BESIDE.get()
+        if beside is None or beside.ended:
             await self._publish(events)
         elif events:
             task = asyncio.create_task(self._publish(events))
-            beside.append(task)
+            beside.tasks.append(task)
             self._publishing.add(task)
             task.add_done_callback(self._publishing.discard)
 

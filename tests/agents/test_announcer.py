@@ -18,7 +18,7 @@ from schemas.ids import AuditEventId, EventId, TenantId, derive_id
 from schemas.topics import Topic
 from streams.ports.records import Change, Journal, Record, RecordKind
 from streams.ports.stores import Stores
-from streams.runtime.event_publisher import KafkaEventPublisher
+from streams.runtime.event_publisher import KafkaEventPublisher, publishing_beside
 from streams.runtime.outbox_relay import SETTLED_AFTER, OutboxRelay, relaying_outbox
 from streams.runtime.producer import LogWriter
 from tests.agents.support import ACME, everything_in, now
@@ -85,6 +85,26 @@ async def test_events_are_published_under_their_subject_and_marked(
         b"ten_acme:grace": event("grace").to_bytes(),
     }
     assert await stores.journal.pending_events(10) == []
+
+
+async def test_what_outlives_a_command_waits_for_its_events_itself(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    over = asyncio.Event()
+
+    async with KafkaEventPublisher(writer, stores) as announcer:
+
+        async def announce_later() -> None:
+            await over.wait()
+            await announcer.announce(ACME, [event("ada")], [])
+
+        with publishing_beside() as published:
+            later = asyncio.create_task(announce_later())
+        over.set()
+        await later
+
+        assert published == []
+        assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
 
 
 async def test_commands_of_one_tenant_become_one_command(

@@ -30,6 +30,7 @@ RETRY_MS: Final = 3
 """How long SQLite itself waits for another process's commit, in steps of a millisecond or two."""
 
 TURN_RETRY_S: Final = 0.001
+"""Between two looks whether it is this process's turn."""
 
 CHECKPOINT_PAGES: Final = 4_000
 """Write-ahead log of 16 MB before it is folded into the file: a page changed often is folded once."""
