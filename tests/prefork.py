@@ -133,6 +133,7 @@ def _live(
     sys.stderr = os.fdopen(2, "w", buffering=1)
     sys.argv = ["veristream", *arguments]
     faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored
     signal.signal(signal.SIGUSR1, lambda *_: _print_tasks())
     random.seed()
     use_preloaded_forker()
