@@ -37,6 +37,7 @@ from app.settings import Settings
 from app.vision.forker import Forker
 from schemas.topics import TOPICS, Topic
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 
 DEMO_SUBJECT: Final = "demo-customer-1"
 EVENT_WAIT_S: Final = 15.0
@@ -176,11 +177,9 @@ async def _event_of(access: LogAccess, verification: dict[str, Any]) -> dict[str
         CannotStart: It was decided just now, and its event did not arrive.
     """
     decided = datetime.fromisoformat(verification["created_at"])
-    consumer = AIOKafkaConsumer(**access.client())
-    await consumer.start()
     try:
-        await _seek(consumer, decided - CLOCKS_DIFFER)
-        async with asyncio.timeout(EVENT_WAIT_S):
+        async with started(AIOKafkaConsumer(**access.client())) as consumer, asyncio.timeout(EVENT_WAIT_S):
+            await _seek(consumer, decided - CLOCKS_DIFFER)
             while True:
                 for messages in (await consumer.getmany(timeout_ms=500)).values():
                     for message in messages:
@@ -191,8 +190,6 @@ async def _event_of(access: LogAccess, verification: dict[str, Any]) -> dict[str
         if datetime.now(UTC) - decided > timedelta(hours=1):
             return None
         raise CannotStart("the decision event did not arrive on its topic; see: veristream doctor") from None
-    finally:
-        await consumer.stop()
 
 
 async def _seek(consumer: AIOKafkaConsumer, moment: datetime) -> None:

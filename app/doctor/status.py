@@ -88,7 +88,6 @@ async def watch(
     every_s: float = WATCH_EVERY_S,
 ) -> None:
     """Collect and show the status repeatedly, drawn on the screen by default, until interrupted."""
-    task = asyncio.current_task()
     with ExitStack() as stack:
         if show is None:
             screen = stack.enter_context(Live(console=out, auto_refresh=False))
@@ -96,8 +95,6 @@ async def watch(
         async with open_existing(settings) as deployment:
             while True:
                 show(await _read(settings, deployment, url))
-                if task is not None and task.cancelling():  # kept back by a client that stopped
-                    raise asyncio.CancelledError
                 await asyncio.sleep(every_s)
 
 

@@ -17,7 +17,6 @@ import itertools
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -34,6 +33,7 @@ from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.background import BackgroundTask
 from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
 
@@ -150,8 +150,7 @@ class LimitSharing:
             auto_offset_reset="latest",
             enable_auto_commit=False,
         )
-        try:
-            await consumer.start()
+        async with started(consumer):
             FetchWaits(consumer._fetcher, patient_wait_ms=ONE_PARTITION_WAIT_MS)  # noqa: SLF001  # not offered
             place = TopicPartition(Topic.RATE_LIMITS, 0)
             consumer.assign([place])
@@ -160,9 +159,6 @@ class LimitSharing:
             self.listening.set()
             async for record in consumer:
                 self._hear(record)
-        finally:
-            with suppress(KafkaError, OSError):
-                await consumer.stop()
 
     def _hear(self, record: Any) -> None:
         name = record.key or b""

@@ -5,7 +5,6 @@ A process that reads notices looks by itself only now and then; one that does no
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -23,6 +22,7 @@ from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.background import BackgroundTask
 from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
 
@@ -89,8 +89,7 @@ class ListChanges:
         consumer = AIOKafkaConsumer(
             **self._access.client(), auto_offset_reset="latest", enable_auto_commit=False
         )
-        try:
-            await consumer.start()
+        async with started(consumer):
             FetchWaits(consumer._fetcher, patient_wait_ms=ONE_PARTITION_WAIT_MS)  # noqa: SLF001  # not offered
             place = TopicPartition(Topic.LIST_CHANGES, 0)
             consumer.assign([place])
@@ -100,9 +99,6 @@ class ListChanges:
             self._forget(PLATFORM)  # a notice may have been written while nobody read
             async for record in consumer:
                 self._hear(record)
-        finally:
-            with suppress(KafkaError, OSError):
-                await consumer.stop()
 
     def _hear(self, record: Any) -> None:
         try:

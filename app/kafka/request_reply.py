@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -21,6 +21,7 @@ from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.background import BackgroundTask
 from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import stop_client
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
@@ -225,7 +226,7 @@ class RequestReply:
             except (KafkaError, OSError) as error:
                 log.warning("reply_reader.disconnected", error=type(error).__name__)
             finally:
-                await consumer.stop()
+                await stop_client(consumer)
             consumer = None
             await asyncio.sleep(REOPEN_S)
 
@@ -239,7 +240,8 @@ class RequestReply:
         consumer = AIOKafkaConsumer(
             **self._access.client(), auto_offset_reset="latest", enable_auto_commit=False
         )
-        try:
+        async with AsyncExitStack() as failed:
+            failed.push_async_callback(stop_client, consumer)
             await consumer.start()
             FetchWaits(consumer._fetcher, patient_wait_ms=ONE_PARTITION_WAIT_MS)  # noqa: SLF001  # not offered
             consumer.assign([self._answers])
@@ -248,9 +250,7 @@ class RequestReply:
                 self._position = await consumer.position(self._answers)
             else:
                 consumer.seek(self._answers, self._position)
-        except (KafkaError, OSError):
-            await consumer.stop()
-            raise
+            failed.pop_all()
         return consumer
 
     async def _pump(self, consumer: Any) -> None:

@@ -13,6 +13,7 @@ from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from streams.audit.checkpointing import CheckpointCopy
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.producer import LogWriter, Outgoing
 
 READ_WITHIN_S: Final = 30.0
@@ -36,13 +37,10 @@ class CheckpointTopic(CheckpointCopy):
             **self._access.client(), enable_auto_commit=False, auto_offset_reset="earliest", group_id=None
         )
         try:
-            async with asyncio.timeout(READ_WITHIN_S):
-                await reader.start()
+            async with asyncio.timeout(READ_WITHIN_S), started(reader):
                 return await _read(reader)
         except (KafkaError, OSError, TimeoutError) as error:
             raise StoreUnavailable(f"the topic of checkpoints: {type(error).__name__}") from error
-        finally:
-            await reader.stop()
 
     @override
     async def append(self, checkpoints: Sequence[Checkpoint]) -> None:

@@ -20,6 +20,12 @@ LONGEST_PAUSE_S: Final = 30.0
 STABLE_S: Final = 60.0
 """Work that ran so long before it ended is restarted after the first pause again."""
 
+CANCEL_AGAIN_S: Final = 10.0
+"""Work that has not ended so long after it was cancelled is cancelled again.
+
+A cancellation that comes in the wrong moment is lost in `asyncio.wait_for` of Python 3.11 and in libraries.
+"""
+
 Work = Callable[[], Coroutine[Any, Any, None]]
 """Makes the coroutine of one run; it is called again for every restart."""
 
@@ -40,6 +46,7 @@ class BackgroundTask:
         *,
         first_pause_s: float = FIRST_PAUSE_S,
         longest_pause_s: float = LONGEST_PAUSE_S,
+        cancel_again_s: float = CANCEL_AGAIN_S,
         needed: bool = False,
     ) -> None:
         self.name = name
@@ -49,6 +56,7 @@ class BackgroundTask:
         self._work = work
         self._first_pause_s = first_pause_s
         self._longest_pause_s = longest_pause_s
+        self._cancel_again_s = cancel_again_s
         self._finishing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -98,8 +106,9 @@ class BackgroundTask:
             await asyncio.wait({run})
         finally:
             self.running = False
-            run.cancel()
-            await asyncio.wait({run})
+            while not run.done():
+                run.cancel()
+                await asyncio.wait({run}, timeout=self._cancel_again_s)
         return None if run.cancelled() else run.exception()
 
 

@@ -20,6 +20,7 @@ from streams.runtime.authentication import (
     without_authentication,
 )
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.message import Delivery
 from streams.runtime.producer import MAX_RECORD_BYTES, LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
@@ -210,13 +211,11 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
         auto_offset_reset="earliest",
     )
     try:
-        await reader.start()
-        reader.assign([LETTERS])
-        yield reader
+        async with started(reader):
+            reader.assign([LETTERS])
+            yield reader
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
-    finally:
-        await reader.stop()
 
 
 async def _read(reader: Any, keys: RecordKeys, start: int, end: int) -> AsyncIterator[DeadLetter]:

@@ -16,6 +16,7 @@ from schemas.topics import Topic
 from streams.runtime.app import GROUP
 from streams.runtime.dead_letters import LETTERS, REDRIVE_GROUP
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.topics import open_admin
 
 CONSUMED: Final = (
@@ -126,9 +127,7 @@ async def _open_reader(access: LogAccess) -> AsyncIterator[Any]:
         max_partition_fetch_bytes=_FIRST_BYTES,
     )
     try:
-        await reader.start()
-        yield reader
+        async with started(reader):
+            yield reader
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
-    finally:
-        await reader.stop()

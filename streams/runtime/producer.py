@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,6 +19,7 @@ from schemas.topics import TOPICS, Topic
 from streams.runtime.authentication import AUTHENTICATION, HEADER_BYTES, RecordKeys, is_fresh
 from streams.runtime.broker_clock import BrokerClock
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import stop_client
 from streams.runtime.record_batches import MAX_BATCH_BYTES, append
 
 MAX_RECORD_BYTES: Final = 1_000_000
@@ -78,19 +80,21 @@ class LogWriter:
         Raises:
             StoreUnavailable: No broker answers.
         """
-        self._producer = await self._open()
-        try:
-            await self._now_ms()
-        except (KafkaError, OSError) as error:
-            await self._producer.stop()
-            raise NeverSent("the broker returns no time") from error
+        async with AsyncExitStack() as failed:
+            self._producer = await self._open()
+            failed.push_async_callback(stop_client, self._producer)
+            try:
+                await self._now_ms()
+            except (KafkaError, OSError) as error:
+                raise NeverSent("the broker returns no time") from error
+            failed.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Write what is still buffered and close."""
-        await self._producer.stop()
+        await stop_client(self._producer)
         await asyncio.gather(*self._closing)
 
     async def _open(self) -> Any:
@@ -102,12 +106,14 @@ class LogWriter:
             max_request_size=MAX_RECORD_BYTES,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
-        try:
-            await producer.start()
-            await asyncio.gather(*(producer.partitions_for(spec.topic) for spec in TOPICS))
-        except (KafkaError, OSError) as error:
-            await producer.stop()
-            raise NeverSent("no broker answers") from error
+        async with AsyncExitStack() as failed:
+            failed.push_async_callback(stop_client, producer)
+            try:
+                await producer.start()
+                await asyncio.gather(*(producer.partitions_for(spec.topic) for spec in TOPICS))
+            except (KafkaError, OSError) as error:
+                raise NeverSent("no broker answers") from error
+            failed.pop_all()
         return producer
 
     async def _renew(self) -> None:
@@ -116,7 +122,7 @@ class LogWriter:
             if self._suspect:
                 former, self._producer = self._producer, await self._open()
                 self._suspect = False
-                closing = asyncio.create_task(former.stop())
+                closing = asyncio.create_task(stop_client(former))
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
 

@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from schemas.problems import StoreUnavailable
 from streams.runtime.authentication import FRESH_MS, RecordKeys, Stamp, Unauthentic
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.message import Delivery
 from streams.runtime.producer import headers_of
 
@@ -96,8 +97,7 @@ class Replays:
         reader = AIOKafkaConsumer(
             **self._access.client(), enable_auto_commit=False, auto_offset_reset="earliest"
         )
-        try:
-            await reader.start()
+        async with started(reader):
             reader.assign([place])
             found = (await reader.offsets_for_times({place: max(since_ms, 0)}))[place]
             end = min((await reader.end_offsets([place]))[place], offset)
@@ -105,8 +105,6 @@ class Replays:
             if start < end:
                 reader.seek(place, start)
                 await self._note_until(reader, seen, place, end)
-        finally:
-            await reader.stop()
         seen.until = offset
 
     async def _note_until(self, reader: Any, seen: _Seen, place: TopicPartition, end: int) -> None:

@@ -17,6 +17,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # ships no types
 from schemas.problems import StoreUnavailable, VeristreamError
 from schemas.topics import TOPICS, Topic
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.tables import partitions_of
 
 log = structlog.get_logger(__name__)
@@ -148,9 +149,7 @@ async def open_admin(access: LogAccess) -> AsyncIterator[Any]:
     """
     admin = AIOKafkaAdminClient(**access.client(), request_timeout_ms=REQUEST_TIMEOUT_MS)
     try:
-        await admin.start()
-        yield admin
+        async with started(admin):
+            yield admin
     except (TimeoutError, KafkaError, OSError) as error:
         raise StoreUnavailable(f"no broker answers: {type(error).__name__}") from error
-    finally:
-        await admin.close()

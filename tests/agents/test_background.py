@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from structlog.testing import capture_logs
@@ -125,6 +125,24 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
         await begun.wait()
 
     assert (ended, task.running) == (["cleanly"], False)
+
+
+async def test_work_that_lost_its_cancellation_is_cancelled_again() -> None:
+    begun = asyncio.Event()
+
+    async def losing() -> None:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    task = BackgroundTask(losing, "reader", cancel_again_s=0.01)
+    task.start()
+    await begun.wait()
+    async with asyncio.timeout(60):
+        await task.stop()
+
+    assert not task.running
 
 
 async def test_work_that_was_asked_to_end_is_finished_and_not_restarted() -> None:

@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from app.doctor.invariants.log_state import moment
 from schemas.problems import StoreUnavailable
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.kafka_clients import started
 from streams.runtime.message import Delivery
 from streams.runtime.replays import delivery_of
 from streams.runtime.topics import open_admin
@@ -31,13 +32,11 @@ async def read_topics(access: LogAccess, chosen: Callable[[str], bool], receive:
         **access.client(), enable_auto_commit=False, auto_offset_reset="earliest", group_id=None
     )
     try:
-        await reader.start()
-        reader.assign(parts)
-        await _read(reader, parts, receive)
+        async with started(reader):
+            reader.assign(parts)
+            await _read(reader, parts, receive)
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
-    finally:
-        await reader.stop()
 
 
 async def _partitions(access: LogAccess, chosen: Callable[[str], bool]) -> list[Any]:
