@@ -100,11 +100,8 @@ class Engines:
             await asyncio.to_thread(self._drop_keyspace)
 
     def _drop_keyspace(self) -> None:
-        cluster = self.cassandra.cluster()
-        try:
-            cluster.connect().execute(f"DROP KEYSPACE IF EXISTS {self._keyspace}", timeout=240)
-        finally:
-            cluster.shutdown()
+        with self.cassandra.session() as session:
+            session.execute(f"DROP KEYSPACE IF EXISTS {self._keyspace}", timeout=240)
 
 
 def through(proxy: Proxy) -> dict[str, str]:

@@ -4,9 +4,12 @@ import asyncio
 import json
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from cassandra import OperationTimedOut
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 from typing_extensions import override
@@ -23,6 +26,12 @@ FIRST_ROLE: Final = "cassandra"
 
 GREET_S: Final = 60.0
 """How long the first login may take: Cassandra makes its first role after it opened its port."""
+
+CONNECT_S: Final = 20.0
+"""How long a connection may take."""
+
+CONNECTS: Final = 5
+"""How often a session tries to connect."""
 
 OPTIONS: Final = {
     "jdk.attach.allowAttachSelf": "true",
@@ -167,8 +176,26 @@ class CassandraServer(JvmServer):
         auth = provider(*role) if role else None
         context = self._context()
         return driver(
-            [self.host], port=self.port, auth_provider=auth, ssl_context=context, connect_timeout=60
+            [self.host], port=self.port, auth_provider=auth, ssl_context=context, connect_timeout=CONNECT_S
         )
+
+    @contextmanager
+    def session(self, keyspace: str | None = None, login: tuple[str, str] | None = None) -> Iterator[Any]:
+        """A driver's session with the server's own login unless another is given.
+
+        Connecting is tried again: once in many runs a first message of the driver's was never answered.
+        """
+        for attempts_left in reversed(range(CONNECTS)):
+            with self.cluster(login) as cluster:
+                try:
+                    session = cluster.connect(keyspace)
+                except NoHostAvailable as error:
+                    reasons: dict[str, Any] = error.errors  # type: ignore[has-type]  # untyped
+                    if attempts_left and any(isinstance(one, OperationTimedOut) for one in reasons.values()):
+                        continue
+                    raise
+                yield session
+                return
 
     def outsider(self) -> Any:
         """A driver's cluster that shows neither a certificate nor a password."""
@@ -188,16 +215,14 @@ class CassandraServer(JvmServer):
         deadline = time.monotonic() + GREET_S
         while True:
             for login in ((role, password), (FIRST_ROLE, FIRST_ROLE)):
-                cluster = self.cluster(login)
                 try:
-                    _ensure_role(cluster.connect(), role, password)
+                    with self.session(login=login) as session:
+                        _ensure_role(session, role, password)
                 except NoHostAvailable as refused:
                     if time.monotonic() > deadline:
                         raise EngineNotStarted(f"Cassandra lets nobody in: {refused}") from refused
                 else:
                     return
-                finally:
-                    cluster.shutdown()
 
     def _settings(self, stored: Path) -> dict[str, object]:
         seeds = [{"seeds": f"127.0.0.1:{self.ports[1]}"}]

@@ -50,12 +50,9 @@ async def serving(kafka: KafkaServer) -> None:
 
 def describe(cassandra: CassandraServer) -> list[str]:
     """The statements of `cqlsh -e "DESCRIBE KEYSPACE veristream WITH INTERNALS"`."""
-    cluster = cassandra.cluster()
-    try:
-        rows: Any = cluster.connect().execute(f"DESCRIBE KEYSPACE {KEYSPACE} WITH INTERNALS")
+    with cassandra.session() as session:
+        rows: Any = session.execute(f"DESCRIBE KEYSPACE {KEYSPACE} WITH INTERNALS")
         return [row.create_statement for row in rows]
-    finally:
-        cluster.shutdown()
 
 
 def _copy(deployment: Deployment, backup: Path, schema: list[str]) -> None:
@@ -92,10 +89,6 @@ async def restored(deployment: Deployment, backup: Path, folder: Path) -> AsyncI
 
 
 def _define(cassandra: CassandraServer, schema: str) -> None:
-    cluster = cassandra.cluster()
-    try:
-        session: Any = cluster.connect()
+    with cassandra.session() as session:
         for statement in schema.split(";\n"):
             session.execute(statement, timeout=60)
-    finally:
-        cluster.shutdown()

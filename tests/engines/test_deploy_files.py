@@ -37,13 +37,9 @@ async def run_as(server: CassandraServer, role: str, password: str, *statements:
     """Run statements under a role."""
 
     def run() -> None:
-        cluster = server.cluster((role, password))
-        try:
-            session = cluster.connect()
+        with server.session(login=(role, password)) as session:
             for statement in statements:
                 session.execute(statement)
-        finally:
-            cluster.shutdown()
 
     await asyncio.to_thread(run)
 

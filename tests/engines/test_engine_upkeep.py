@@ -38,12 +38,8 @@ async def ask(deployment: Deployment, *statements: str) -> list[Any]:
     """Run statements in the keyspace; returns the rows of the last."""
 
     def run() -> list[Any]:
-        cluster = deployment.cassandra.cluster()
-        try:
-            session = cluster.connect(KEYSPACE)
+        with deployment.cassandra.session(KEYSPACE) as session:
             return [list(session.execute(one, timeout=60)) for one in statements][-1]
-        finally:
-            cluster.shutdown()
 
     return await asyncio.to_thread(run)
 

@@ -64,16 +64,15 @@ async def test_a_paused_kafka_answers_when_it_goes_on(tmp_path: Path) -> None:
 
 async def test_cassandra_keeps_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
     async with CassandraServer(tmp_path) as cassandra:
-        await asyncio.to_thread(write_rows, cassandra.cluster())
+        await asyncio.to_thread(write_rows, cassandra)
         await cassandra.restart()
 
-        assert await asyncio.to_thread(count_rows, cassandra.cluster()) == 200
+        assert await asyncio.to_thread(count_rows, cassandra) == 200
 
 
-def write_rows(cluster: Any) -> None:
+def write_rows(cassandra: CassandraServer) -> None:
     """Write two hundred rows, each acknowledged."""
-    with cluster:
-        session = cluster.connect()
+    with cassandra.session() as session:
         session.execute(KEYSPACE)
         session.execute("CREATE TABLE kept.rows (id int PRIMARY KEY)")
         statement = session.prepare("INSERT INTO kept.rows (id) VALUES (?)")
@@ -81,8 +80,8 @@ def write_rows(cluster: Any) -> None:
             future.result()
 
 
-def count_rows(cluster: Any) -> int:
+def count_rows(cassandra: CassandraServer) -> int:
     """Count the rows that are there."""
-    with cluster:
-        found: int = cluster.connect("kept").execute("SELECT count(*) FROM rows").one()[0]
+    with cassandra.session("kept") as session:
+        found: int = session.execute("SELECT count(*) FROM rows").one()[0]
         return found
