@@ -27,9 +27,42 @@ Remembered = TypeVar("Remembered", bound=BaseModel)
 MOST_PER_PARTITION: Final = 2_000
 """Keys remembered per partition; the store knows the others."""
 
+MOST_BYTES_PER_PARTITION: Final = 16 * 1024 * 1024
+"""Memory for the entries of a partition, as `size_of` counts it; short entries take less, all together."""
+
+_ENTRY_BYTES: Final = 300
+"""What Python and Faust add to an entry."""
+
+
+class Ages:
+    """The keys of a partition, the one put last at the end, and how much memory their entries take."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._sizes = OrderedDict[bytes, int]()
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def renew(self, key: bytes, value: bytes) -> None:
+        """Note that the value was put now."""
+        self.forget(key)
+        self._sizes[key] = size = size_of(key, value)
+        self.bytes += size
+
+    def forget(self, key: bytes) -> None:
+        """Note that the key has no entry."""
+        self.bytes -= self._sizes.pop(key, 0)
+
+    def forget_oldest(self) -> bytes:
+        """Return the key that was put least recently, which has no entry from now on."""
+        key, size = self._sizes.popitem(last=False)
+        self.bytes -= size
+        return key
+
 
 class BytesTable(WorkingState[bytes]):
-    """Cache the values put last, up to a limit per partition, and write them to the changelog.
+    """Cache the values put last, up to the limits of a partition, and write them to the changelog.
 
     A value written to the changelog without the key only removes the entry from the cache.
 
@@ -44,11 +77,13 @@ class BytesTable(WorkingState[bytes]):
         source: Topic,
         keys: RecordKeys,
         most_per_partition: int = MOST_PER_PARTITION,
+        most_bytes_per_partition: int = MOST_BYTES_PER_PARTITION,
     ) -> None:
         self._name = table_of(name)
         self._keys = keys
         self._most = most_per_partition
-        self._ages: defaultdict[int, OrderedDict[bytes, None]] = defaultdict(OrderedDict)
+        self._most_bytes = most_bytes_per_partition
+        self._ages: defaultdict[int, Ages] = defaultdict(Ages)
         self._table: Any = app.tables.add(
             BatchedTable(
                 app,
@@ -70,13 +105,12 @@ class BytesTable(WorkingState[bytes]):
     @override
     def put(self, key: str, value: bytes) -> None:
         raw_key = key.encode()
-        self._table[raw_key] = self._keys.seal_entry(self._name, raw_key, value)
+        sealed = self._keys.seal_entry(self._name, raw_key, value)
+        self._table[raw_key] = sealed
         ages = self._ages[self._table.partition_for_key(raw_key)]
-        ages[raw_key] = None
-        ages.move_to_end(raw_key)
-        while len(ages) > self._most:
-            oldest, _ = ages.popitem(last=False)
-            self._table.pop(oldest, None)
+        ages.renew(raw_key, sealed)
+        while len(ages) > self._most or (ages.bytes > self._most_bytes and len(ages) > 1):
+            self._table.pop(ages.forget_oldest(), None)
 
     def __len__(self) -> int:
         """Return how many keys this process remembers."""
@@ -84,9 +118,10 @@ class BytesTable(WorkingState[bytes]):
 
     async def _restore_age(self, event: EventT[Any]) -> None:
         ages, key = self._ages[event.message.partition], cast("bytes", event.key)
-        ages.pop(key, None)
-        if event.message.value is not None:
-            ages[key] = None
+        if event.message.value is None:
+            ages.forget(key)
+        else:
+            ages.renew(key, cast("bytes", event.value))
 
 
 class ValueTable(WorkingState[Remembered], Generic[Remembered]):
@@ -100,9 +135,10 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         model: type[Remembered],
         keys: RecordKeys,
         most_per_partition: int = MOST_PER_PARTITION,
+        most_bytes_per_partition: int = MOST_BYTES_PER_PARTITION,
     ) -> None:
         self._model = model
-        self._table = BytesTable(app, name, source, keys, most_per_partition)
+        self._table = BytesTable(app, name, source, keys, most_per_partition, most_bytes_per_partition)
 
     @override
     def get(self, key: str) -> Remembered | None:
@@ -168,6 +204,11 @@ class PromptTables(TableManager):
     async def on_start(self) -> None:
         await self._update_channels()
         await self.recovery.start()
+
+
+def size_of(key: bytes, value: bytes) -> int:
+    """Return about how many bytes of memory an entry takes."""
+    return 2 * len(key) + len(value) + _ENTRY_BYTES
 
 
 def table_of(name: str) -> str:

@@ -17,7 +17,7 @@ from streams.runtime.app import build_app
 from streams.runtime.guard import Contract
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import running_worker
-from streams.runtime.tables import ValueTable, partitions_of
+from streams.runtime.tables import MOST_BYTES_PER_PARTITION, ValueTable, partitions_of, size_of
 from streams.verification.agent import TABLE
 from streams.verification.change import Remembered
 from tests.agents.support import (
@@ -41,8 +41,16 @@ CONTRACT = Contract(SubmitVerification, lambda command: command.verification_id)
 class Bounded:
     """An app whose actors remember little; the latest table it built is at hand."""
 
-    def __init__(self, writer: LogWriter, bootstrap: str, directory: Path) -> None:
+    def __init__(
+        self,
+        writer: LogWriter,
+        bootstrap: str,
+        directory: Path,
+        most: int = BOUND,
+        most_bytes: int = MOST_BYTES_PER_PARTITION,
+    ) -> None:
         self._writer = writer
+        self._bounds = (most, most_bytes)
         self._settings = quick_settings(bootstrap, directory)
         self.table: ValueTable[Remembered]
 
@@ -51,7 +59,7 @@ class Bounded:
         app = build_app(self._settings)
         guard = quick_guard(self._writer, self._settings.access)
         topic = Topic.VERIFICATION_COMMANDS
-        self.table = ValueTable(app, TABLE, topic, Remembered, KEYS, most_per_partition=BOUND)
+        self.table = ValueTable(app, TABLE, topic, Remembered, KEYS, *self._bounds)
         attach(app, guard, topic, "verification", CONTRACT, self._remember)
         return app
 
@@ -84,6 +92,40 @@ async def test_what_an_actor_remembers_survives_a_restart_and_stays_within_its_b
 
     assert restored == known
     assert len(known) == BOUND * partitions_of(Topic.VERIFICATION_COMMANDS)
+
+
+async def test_what_is_remembered_stays_within_its_memory(
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
+) -> None:
+    asked = list(names("table", 120))
+    command = submission(asked[0])
+    entry = size_of(command.verification_id.encode(), remembered(command).model_dump_json().encode())
+    build = Bounded(writer, broker.address, tmp_path, len(asked), BOUND * entry)
+
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        await asyncio.gather(*(ask(gateway, name) for name in asked))
+        held = [len(build.table)]
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        await asyncio.gather(*(ask(gateway, name) for name in names("later", 120)))
+
+        assert build.knows(asked) == []
+        held.append(len(build.table))
+
+    assert all(0 < one <= BOUND * partitions_of(Topic.VERIFICATION_COMMANDS) for one in held)
+
+
+async def test_an_entry_that_is_longer_than_the_memory_is_remembered_alone(
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
+) -> None:
+    build = Bounded(writer, broker.address, tmp_path, BOUND, 1)
+
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        await asyncio.gather(*(ask(gateway, name) for name in names("long", 60)))
+
+        assert len(build.table) == partitions_of(Topic.VERIFICATION_COMMANDS)
 
 
 async def test_what_is_remembered_again_is_young_again(

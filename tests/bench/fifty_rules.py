@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple
 from schemas.base import rfc3339
 
 RULES: Final = 50
+
+MOST_RULES: Final = 300
+"""As many as a policy may have (G112)."""
+
 WINDOWS: Final[Mapping[str, int]] = {
     "1h": 3_600,
     "24h": 86_400,
@@ -51,23 +55,24 @@ class BenchRule(NamedTuple):
 FEATURES: Final = tuple(BenchFeature(metric, window) for window in WINDOWS for metric in METRICS)
 
 
-def bench_rules() -> Iterator[BenchRule]:
+def bench_rules(rules: int = RULES) -> Iterator[BenchRule]:
     """Yield the rules; a quiet customer meets some of their conditions, and seldom all of them."""
-    for number in range(RULES):
-        feature = FEATURES[number % len(FEATURES)]
-        least = 20 + number if feature.metric == "COUNT" else 2_000 + 100 * number
-        yield BenchRule(feature, least, 25 + number)
+    for number in range(rules):
+        feature, step = FEATURES[number % len(FEATURES)], number % RULES
+        least = 20 + step if feature.metric == "COUNT" else 2_000 + 100 * step
+        yield BenchRule(feature, least, 25 + step)
 
 
-def policy_text(keys: tuple[str, ...] = SUBJECT_KEYS) -> bytes:
+def policy_text(keys: tuple[str, ...] = SUBJECT_KEYS, rules: int = RULES) -> bytes:
     """Return the policy, its features spread over the keys: every second one is the subject's."""
     features = []
     for number, feature in enumerate(FEATURES):
         key = keys[0] if number % 2 == 0 else keys[number // 2 % len(keys)]
         own = {"name": feature.name, "metric": feature.metric, "window": feature.window, "key": key}
         features.append(own | ({"field": "amount"} if feature.metric == "SUM" else {}))
-    rules = [_rule(number, rule) for number, rule in enumerate(bench_rules())]
-    return json.dumps({"policy": "transactions", "features": features, "checks": [], "rules": rules}).encode()
+    written = [_rule(number, rule) for number, rule in enumerate(bench_rules(rules))]
+    policy = {"policy": "transactions", "features": features, "checks": [], "rules": written}
+    return json.dumps(policy).encode()
 
 
 def _rule(number: int, rule: BenchRule) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import Any, Final
 import psutil
 from typing_extensions import override
 
-from tests.bench.fifty_rules import payment, policy_text
+from tests.bench.fifty_rules import MOST_RULES, RULES, payment, policy_text
 from tests.bench.load import Measured, OpenLoad, load
 from tests.bench.paying import publish
 from tests.bench.raw_client import RawClient
@@ -60,8 +60,11 @@ class Kind:
         return replace(self, template=self.template.replace(FLOW.encode(), fleet.flow_id.encode()))
 
 
+@dataclass(frozen=True, slots=True)
 class Payment(Kind):
-    """A payment by fifty rules, of one of many customers: what costs the worker most."""
+    """A payment of one of many customers, by as many rules as are said: what costs the worker most."""
+
+    rules: int = RULES
 
     @override
     def body(self, run: str, number: int) -> bytes:
@@ -82,8 +85,10 @@ ECHO: Final = Kind("echo", "/echo", json.dumps({"subject": MARK, "text": "x" * 3
 """About as many bytes as the command of a verification."""
 
 PAYMENT: Final = Payment("payment by 50 rules", "/v1/transactions", b"", keyed=True)
-
-KINDS: Final = {"verification": VERIFICATION, "command": COMMAND, "payment": PAYMENT}
+LONGEST_POLICY: Final = Payment("payment by 300 rules", "/v1/transactions", b"", keyed=True, rules=MOST_RULES)
+KINDS: Final = {
+    "verification": VERIFICATION, "command": COMMAND, "payment": PAYMENT, "long-policy": LONGEST_POLICY,
+}  # fmt: skip
 USUAL: Final = ("verification", "command")
 
 
@@ -230,9 +235,9 @@ async def run(
         for number, layout in enumerate(layouts):
             async with running_fleet(folder / str(number), layout) as fleet:
                 await idle(fleet)
-                if PAYMENT in kinds:
-                    await publish(fleet.url, fleet.key, policy_text())
                 for kind in kinds:
+                    if isinstance(kind, Payment):
+                        await publish(fleet.url, fleet.key, policy_text(rules=kind.rules))
                     await bench.measure(fleet, kind)
         say("\nratios to the echo:")
         for layout, name, ratio in bench.ratios:

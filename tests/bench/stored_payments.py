@@ -33,7 +33,7 @@ from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.runtime.app import GROUP
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.tables import partition_of, table_of
+from streams.runtime.tables import MOST_BYTES_PER_PARTITION, partition_of, size_of, table_of
 from streams.runtime.topics import changelog_of
 from streams.transactions import row as velocity_row
 from streams.transactions.agent import MOST_PER_PARTITION, TABLE
@@ -176,7 +176,13 @@ def _newest(rows: OrderedDict[str, bytes]) -> Iterator[tuple[int, bytes, bytes]]
     for key, value in rows.items():
         partitions[partition_of(Topic.TRANSACTION_COMMANDS, key)].append((key.encode(), value))
     for partition, entries in partitions.items():
-        yield from ((partition, key, value) for key, value in entries[-MOST_PER_PARTITION:])
+        left, fitting = MOST_BYTES_PER_PARTITION, list[tuple[bytes, bytes]]()
+        for entry in reversed(entries[-MOST_PER_PARTITION:]):
+            left -= size_of(*entry)
+            if left < 0:
+                break
+            fitting.append(entry)
+        yield from ((partition, *entry) for entry in reversed(fitting))
 
 
 async def _write_changelog(
