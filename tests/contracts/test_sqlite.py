@@ -18,6 +18,7 @@ from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.opening import SchemaRefused
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.batch_thread import ALONG_EVERY
+from app.adapters.sqlite.log_folding import FOLD_COMMITS
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
@@ -55,6 +56,27 @@ def list_folder(folder: Path) -> list[Path]:
 def holding(folder: Path, secret: bytes) -> list[Path]:
     """The files of the store in which the bytes stand."""
     return [path for path in list_folder(folder) if secret in path.read_bytes()]
+
+
+async def test_the_log_is_folded_into_the_file_beside_the_commits(tmp_path: Path) -> None:
+    database = tmp_path / DATABASE_FILE
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        for number in range(FOLD_COMMITS):
+            record = build_record(id=f"folded-{number}")
+            await stores.journal.commit(Change(ACME, (record,)))
+
+        async with asyncio.timeout(60):
+            while "folded-0" not in rows_without_the_log(database):  # noqa: ASYNC110 - the file has no event
+                await asyncio.sleep(0.01)
+
+
+def rows_without_the_log(database: Path) -> set[str]:
+    """The ids of the records that are in the file itself."""
+    try:
+        with closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as own:
+            return {found for (found,) in own.execute("SELECT id FROM records")}
+    except sqlite3.Error:  # it is being written
+        return set()
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -127,6 +149,7 @@ async def test_two_processes_agree_on_a_new_subjects_key(tmp_path: Path) -> None
 WRITER = """
 import asyncio, sys
 from pathlib import Path
+from app.adapters.sqlite.log_folding import FOLD_COMMITS
 from app.adapters.sqlite.stores import open_sqlite_stores
 from streams.ports.records import Change
 from tests.builders import *
@@ -493,6 +516,7 @@ async def test_a_file_that_is_no_database_is_unavailable(folder: Path) -> None:
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
+from app.adapters.sqlite.log_folding import FOLD_COMMITS
 from app.adapters.sqlite.stores import open_sqlite_stores
 from streams.ports.records import Change
 from tests.builders import *

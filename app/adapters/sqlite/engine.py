@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from app.adapters.sqlite.batch_thread import BatchThread, JobResult, PendingJob
 from app.adapters.sqlite.batching import STATEMENTS, AnyJob, Job, run_groups
+from app.adapters.sqlite.log_folding import LogFolder
 from app.adapters.sqlite.migration import copy_before
 from app.adapters.sqlite.schema import NEWEST, migrate, standing_version
 from schemas.problems import StoreUnavailable, VeristreamError
@@ -32,14 +33,11 @@ RETRY_MS: Final = 3
 TURN_RETRY_S: Final = 0.001
 """Between two looks whether it is this process's turn."""
 
-CHECKPOINT_PAGES: Final = 4_000
-"""Write-ahead log of 16 MB before it is folded into the file: a page changed often is folded once."""
+CHECKPOINT_PAGES: Final = 12_000
+"""Write-ahead log of 48 MB that was not folded beside the commits is folded by the commit that fills it."""
 
 LOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """A write-ahead log that outgrew this while somebody read is cut back afterwards."""
-
-FOLD_TIMEOUT_MS: Final = 200
-"""How long emptying the log waits for readers; the next checkpoint comes anyway."""
 
 WRITER_CACHE_KIB: Final = 65_536
 READER_CACHE_KIB: Final = 8_192
@@ -62,6 +60,7 @@ class Engine:
         self._writer: BatchThread[AnyJob[Any]] = BatchThread("store-writer", loop, self._commit)
         self._finder: BatchThread[AnyJob[Any]] = BatchThread("store-finder", loop, self._find)
         self._readers = ThreadPoolExecutor(READERS, "store-reader")
+        self._folder = LogFolder(partial(connect, path, cache_kib=READER_CACHE_KIB))
 
     def write(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
         """Run the job in a transaction and return its answer once it is durable.
@@ -96,7 +95,7 @@ class Engine:
 
     async def fold(self) -> None:
         """Fold the write-ahead log into the file and empty it, unless somebody is reading just now."""
-        await self._loop.run_in_executor(self._writer.thread, self._fold)
+        await self._loop.run_in_executor(self._writer.thread, self._folder.empty)
 
     async def aclose(self) -> None:
         """Finish what is queued and close the file; later calls raise `StoreUnavailable`."""
@@ -109,17 +108,10 @@ class Engine:
         self._readers.shutdown()
         self._finder.close()
         self._writer.close()
+        self._folder.close()
         for connection in reversed(self._opened):  # the writer last: it folds the log into the file
             connection.close()
         os.close(self._turns)
-
-    def _fold(self) -> None:
-        with (
-            suppress(sqlite3.OperationalError),
-            closing(connect(self._path, cache_kib=READER_CACHE_KIB)) as own,
-        ):
-            own.execute(f"PRAGMA busy_timeout = {FOLD_TIMEOUT_MS}")
-            own.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _read(self, job: Job[Answer]) -> Answer:
         try:
@@ -171,6 +163,7 @@ class Engine:
             self._begin()
             outcomes = list(run_groups(self._connection, batch))
             run("COMMIT")
+            self._folder.note_commit()
         finally:
             if self._connection.in_transaction:
                 run("ROLLBACK")
