@@ -28,7 +28,7 @@ MOST_PER_PARTITION: Final = 2_000
 """Keys remembered per partition; the store knows the others."""
 
 MOST_BYTES_PER_PARTITION: Final = 16 * 1024 * 1024
-"""Memory for the entries of a partition, as `size_of` counts it; short entries take less, all together."""
+"""Memory for the entries of a partition, as `size_of` counts it; short entries take less in all."""
 
 _ENTRY_BYTES: Final = 300
 """What Python and Faust add to an entry."""

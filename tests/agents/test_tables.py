@@ -105,15 +105,15 @@ async def test_what_is_remembered_stays_within_its_memory(
     async with running_worker(build) as worker:
         await worker.wait_ready()
         await asyncio.gather(*(ask(gateway, name) for name in asked))
-        held = [len(build.table)]
+        counts = [len(build.table)]
     async with running_worker(build) as worker:
         await worker.wait_ready()
         await asyncio.gather(*(ask(gateway, name) for name in names("later", 120)))
 
         assert build.knows(asked) == []
-        held.append(len(build.table))
+        counts.append(len(build.table))
 
-    assert all(0 < one <= BOUND * partitions_of(Topic.VERIFICATION_COMMANDS) for one in held)
+    assert all(0 < one <= BOUND * partitions_of(Topic.VERIFICATION_COMMANDS) for one in counts)
 
 
 async def test_an_entry_that_is_longer_than_the_memory_is_remembered_alone(
