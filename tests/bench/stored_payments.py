@@ -8,6 +8,7 @@ of the log are left out; nobody reads them again.
 """
 
 import asyncio
+import ctypes
 import random
 import sys
 import time
@@ -16,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
 
 from app.adapters.security.crypto import Purpose
@@ -61,6 +63,9 @@ IN_A_CHANGE: Final = 64
 """Payments committed by one change."""
 
 REPORT_EVERY_S: Final = 15.0
+
+_LOCKED: Final = list[object]()
+"""What `lock_in_memory` mapped."""
 
 
 @dataclass(slots=True)
@@ -168,6 +173,19 @@ async def storage_of(stores: Stores, tenant_id: TenantId, hashes: KeyedHashes) -
     )
     decided = decide(published.compiled, fields_of(request, ()), features, (), SubjectState())
     return PaymentStorage(stores, tenant_id, hashes, published.applied, decided)
+
+
+def lock_in_memory(path: Path) -> None:
+    """Lock a file in the page cache (mlock(2)) until this process ends, as a larger memory would.
+
+    Raises:
+        OSError: This user may not lock so much.
+    """
+    content: np.memmap[Any, np.dtype[np.uint8]] = np.memmap(path, np.uint8, "r")
+    system = ctypes.CDLL(None, use_errno=True)
+    if system.mlock(ctypes.c_void_p(content.ctypes.data), ctypes.c_size_t(content.nbytes)):
+        raise OSError(ctypes.get_errno(), "mlock", str(path))
+    _LOCKED.append(content)
 
 
 def _newest(rows: OrderedDict[str, bytes]) -> Iterator[tuple[int, bytes, bytes]]:

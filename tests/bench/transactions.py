@@ -23,13 +23,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from app.adapters.files.data_dir import DATABASE_FILE
 from tests.bench.ezrules_peer import EzRules, running_ezrules
 from tests.bench.fifty_rules import THREE_KEYS, policy_text
 from tests.bench.load import load
 from tests.bench.paying import AT_ONCE, Paid, fastest, running_paid
 from tests.bench.raw_client import RawClient
 from tests.bench.staged_fleets import LAYOUTS, ONE
-from tests.bench.stored_payments import store_payments
+from tests.bench.stored_payments import lock_in_memory, store_payments
 from tests.journeys.service import small_request
 
 FEW: Final = 1_000
@@ -130,6 +131,8 @@ class Bench:
             for count in (FEW, many):
                 folder = (self._given.reused or self._folder) / f"stored-{count}"
                 await self._store(folder, count)
+                if self._given.cached:
+                    await asyncio.to_thread(lock_in_memory, folder / DATABASE_FILE)
                 paid = await stack.enter_async_context(running_paid(folder, self._given.layout))
                 await paid.pay_as((folder / TENANT_FILE).read_text(encoding="ascii"))
                 sides[count] = paid
@@ -240,6 +243,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--stored", type=int, default=100_000, help="1000000 is the full size")
     said = "the folder of what `stored` stores, used again by the next run"
     parser.add_argument("--reused", type=Path, help=said)
+    said = "keep the stored files in memory, where the system drops them at once"
+    parser.add_argument("--cached", action="store_true", help=said)
     said = "files locked before `stored` measures, for others to wait by"
     parser.add_argument("--alone", type=Path, nargs="*", default=[], help=said)
     parser.add_argument("--ezrules", type=Path, help="an interpreter with ezrules and httpx")
