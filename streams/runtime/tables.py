@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -37,28 +38,31 @@ _ENTRY_BYTES: Final = 300
 class Ages:
     """The keys of a partition, the one put last at the end, and how much memory their entries take."""
 
-    def __init__(self) -> None:
-        self.bytes = 0
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._sizes = OrderedDict[bytes, int]()
-
-    def __len__(self) -> int:
-        return len(self._sizes)
 
     def renew(self, key: bytes, value: bytes) -> None:
         """Note that the value was put now."""
         self.forget(key)
         self._sizes[key] = size = size_of(key, value)
-        self.bytes += size
+        self._bytes += size
 
     def forget(self, key: bytes) -> None:
         """Note that the key has no entry."""
-        self.bytes -= self._sizes.pop(key, 0)
+        self._bytes -= self._sizes.pop(key, 0)
 
-    def forget_oldest(self) -> bytes:
-        """Return the key that was put least recently, which has no entry from now on."""
-        key, size = self._sizes.popitem(last=False)
-        self.bytes -= size
-        return key
+    def forget_excess(self) -> Iterator[bytes]:
+        """Yield the keys beyond the limits, those put least recently; they have no entry from now on.
+
+        The key put last stays, however long its entry is.
+        """
+        while len(self._sizes) > self._most or (self._bytes > self._most_bytes and len(self._sizes) > 1):
+            key, size = self._sizes.popitem(last=False)
+            self._bytes -= size
+            yield key
 
 
 class BytesTable(WorkingState[bytes]):
@@ -81,9 +85,9 @@ class BytesTable(WorkingState[bytes]):
     ) -> None:
         self._name = table_of(name)
         self._keys = keys
-        self._most = most_per_partition
-        self._most_bytes = most_bytes_per_partition
-        self._ages: defaultdict[int, Ages] = defaultdict(Ages)
+        self._ages: defaultdict[int, Ages] = defaultdict(
+            partial(Ages, most_per_partition, most_bytes_per_partition)
+        )
         self._table: Any = app.tables.add(
             BatchedTable(
                 app,
@@ -109,8 +113,8 @@ class BytesTable(WorkingState[bytes]):
         self._table[raw_key] = sealed
         ages = self._ages[self._table.partition_for_key(raw_key)]
         ages.renew(raw_key, sealed)
-        while len(ages) > self._most or (ages.bytes > self._most_bytes and len(ages) > 1):
-            self._table.pop(ages.forget_oldest(), None)
+        for oldest in ages.forget_excess():
+            self._table.pop(oldest, None)
 
     def __len__(self) -> int:
         """Return how many keys this process remembers."""

@@ -35,7 +35,7 @@ from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.runtime.app import GROUP
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.tables import MOST_BYTES_PER_PARTITION, partition_of, size_of, table_of
+from streams.runtime.tables import MOST_BYTES_PER_PARTITION, Ages, partition_of, table_of
 from streams.runtime.topics import changelog_of
 from streams.transactions import row as velocity_row
 from streams.transactions.agent import MOST_PER_PARTITION, TABLE
@@ -190,17 +190,15 @@ def lock_in_memory(path: Path) -> None:
 
 def _newest(rows: OrderedDict[str, bytes]) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield the rows that a worker keeps of each partition, the newest last."""
-    partitions: dict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
+    partitions: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
     for key, value in rows.items():
-        partitions[partition_of(Topic.TRANSACTION_COMMANDS, key)].append((key.encode(), value))
+        partitions[partition_of(Topic.TRANSACTION_COMMANDS, key)][key.encode()] = value
     for partition, entries in partitions.items():
-        left, fitting = MOST_BYTES_PER_PARTITION, list[tuple[bytes, bytes]]()
-        for entry in reversed(entries[-MOST_PER_PARTITION:]):
-            left -= size_of(*entry)
-            if left < 0:
-                break
-            fitting.append(entry)
-        yield from ((partition, *entry) for entry in reversed(fitting))
+        ages = Ages(MOST_PER_PARTITION, MOST_BYTES_PER_PARTITION)
+        for raw_key, value in entries.items():
+            ages.renew(raw_key, value)
+        excess = set(ages.forget_excess())
+        yield from ((partition, *entry) for entry in entries.items() if entry[0] not in excess)
 
 
 async def _write_changelog(

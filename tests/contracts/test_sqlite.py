@@ -149,7 +149,6 @@ async def test_two_processes_agree_on_a_new_subjects_key(tmp_path: Path) -> None
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from app.adapters.sqlite.log_folding import FOLD_COMMITS
 from app.adapters.sqlite.stores import open_sqlite_stores
 from streams.ports.records import Change
 from tests.builders import *
@@ -516,7 +515,6 @@ async def test_a_file_that_is_no_database_is_unavailable(folder: Path) -> None:
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from app.adapters.sqlite.log_folding import FOLD_COMMITS
 from app.adapters.sqlite.stores import open_sqlite_stores
 from streams.ports.records import Change
 from tests.builders import *
