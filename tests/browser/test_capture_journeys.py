@@ -104,6 +104,12 @@ NOTE_SENT: Final = """() => {
 }"""
 """Notes the pictures that are sent."""
 
+GIVE_NOTHING: Final = """() => {
+  const track = () => new MediaStreamTrackGenerator({ kind: "video" });
+  navigator.mediaDevices.getUserMedia = async () => new MediaStream([track()]);
+}"""
+"""Lets the camera be allowed and never deliver a picture."""
+
 CAMERA: Final = {"width": {"ideal": 1920}, "height": {"ideal": 1080}, "audio": False}
 SIDES: Final = ("environment", "user", "environment", "user")
 """The back camera for the document, the front one for the face, which is flipped there and back."""
@@ -415,6 +421,18 @@ async def test_a_covered_lens_is_said_to_be_black(camera: Camera, shown: Show, o
 
     await page.on_screen("blocked")
     await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text("only black")
+
+
+async def test_a_camera_that_shows_nothing_is_said_to_be_busy(shown: Show, open_session: Open) -> None:
+    page = await shown((await open_session("sim:approved@nothing"))["url"])
+    await page.page.evaluate(GIVE_NOTHING)
+    await page.page.clock.install()
+    await page.press("agree")
+    await page.on_screen("camera")
+    await page.page.clock.run_for(13_000)
+
+    await page.on_screen("blocked")
+    await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text("Another app is using")
 
 
 @pytest.mark.parametrize("token", ["", "cap_x", "finished"])

@@ -310,6 +310,24 @@ def test_a_transliterated_name_agrees(printed: str, written: str) -> None:
     assert agreement("surname", printed, surname=written) is Agreement.MATCH
 
 
+@pytest.mark.parametrize(
+    ("issuer", "printed", "said"),
+    [
+        ("D<<", "GROẞMANN", Agreement.MATCH),
+        ("D<<", "GROSMANN", Agreement.NOT_FOUND),  # how the recogniser reads it
+        ("D<<", "GROBMANN", Agreement.NOT_FOUND),
+        ("AUT", "GROSMANN", Agreement.NOT_FOUND),
+        ("UTO", "GROSMANN", Agreement.MISMATCH),
+        ("D<<", "GROMANN", Agreement.MISMATCH),
+        ("D<<", "GROSMAN", Agreement.MISMATCH),
+    ],
+)
+def test_a_sharp_s_read_as_another_letter_contradicts_only_where_none_is_printed(
+    issuer: str, printed: str, said: Agreement
+) -> None:
+    assert agreement("surname", printed, surname="GROSSMANN", issuer=issuer) is said
+
+
 def test_a_name_cut_at_the_end_of_the_zone_agrees() -> None:
     printed = "NILAVADHANANANDA OLARNRITTHINAN PAPANDROPOULOUS"
     cut = printed.replace(" ", "<")[:39]

@@ -33,6 +33,9 @@ RETRY_MS: Final = 3
 TURN_RETRY_S: Final = 0.001
 """Between two looks whether it is this process's turn."""
 
+TURN_TIMEOUT_S: Final = 0.5
+"""A process that has its turn for so long is stopped: the others write without turns until it goes on."""
+
 CHECKPOINT_PAGES: Final = 12_000
 """Write-ahead log of 48 MB that was not folded beside the commits is folded by the commit that fills it."""
 
@@ -175,8 +178,9 @@ class Engine:
         SQLite's own waiting steps up to 100 ms, and a process that commits again and again would begin its
         next transaction while another one sleeps.
         """
-        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-        with _turn(self._turns, until):
+        began = time.monotonic()
+        until = began + BUSY_TIMEOUT_MS / 1000
+        with _turn(self._turns, began + TURN_TIMEOUT_S):
             while True:
                 try:
                     self._connection.execute("BEGIN IMMEDIATE")
@@ -191,14 +195,13 @@ class Engine:
 def _turn(folder: int, until: float) -> Iterator[None]:
     """Hold the lock of the folder (flock) that a process takes before it waits for the one that writes.
 
-    On a file system without such locks there are no turns.
+    Turns are for fairness, the database has its own lock: on a file system without `flock`, and when the
+    lock is not to be had, there are none.
     """
-    while True:
+    while time.monotonic() < until:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= until:
-                raise sqlite3.OperationalError("database is locked") from None
             time.sleep(TURN_RETRY_S)
         except OSError:
             break

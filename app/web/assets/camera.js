@@ -8,6 +8,8 @@ const STEADY_MS = 800;
 /** A new sentence comes at most so often. */
 const SENTENCE_MS = 1500;
 const BLACK_MS = 3000;
+/** Without a picture for so long after its start, a camera is taken for one that another app uses. */
+const NO_PICTURE_MS = 12000;
 const MEASURED_PX = 480;
 
 /** Why there is no camera; the name of a text below "blocked." */
@@ -26,10 +28,11 @@ export class Camera {
   #saidAt = 0;
   #said = "";
   #blackSince = 0;
+  #startedAt = 0;
 
   /**
    * @param {HTMLVideoElement} video @param {"document" | "selfie"} what
-   * @param {{guide: (key: string) => void, steady: () => void, black: () => void}} on
+   * @param {{guide: (key: string) => void, steady: () => void, blocked: (why: "black" | "busy") => void}} on
    */
   constructor(video, what, on) {
     this.video = video;
@@ -51,9 +54,10 @@ export class Camera {
     }
     this.video.srcObject = this.#stream;
     this.video.classList.toggle("front", this.front);
-    await this.video.play().catch(() => undefined);
     this.#blackSince = 0;
-    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#startedAt = performance.now();
+    this.#timer = setInterval(() => this.#look(), LOOK_MS); // also when nothing comes, and `play` waits for it
+    await this.video.play().catch(() => undefined);
   }
 
   /** End the stream; the device's lamp goes out. */
@@ -94,7 +98,10 @@ export class Camera {
 
   #look() {
     const { videoWidth, videoHeight } = this.video;
-    if (videoWidth === 0) return;
+    if (videoWidth === 0) {
+      if (performance.now() - this.#startedAt > NO_PICTURE_MS) this.on.blocked("busy");
+      return;
+    }
     const scale = MEASURED_PX / Math.max(videoWidth, videoHeight);
     const width = (this.#canvas.width = Math.round(videoWidth * scale));
     const height = (this.#canvas.height = Math.round(videoHeight * scale));
@@ -111,7 +118,7 @@ export class Camera {
   #judge(found, now) {
     this.#blackSince = found.brightness < 4 ? this.#blackSince || now : 0;
     if (this.#blackSince !== 0 && now - this.#blackSince > BLACK_MS) {
-      this.on.black();
+      this.on.blocked("black");
       return;
     }
     const key = guidance(found, this.what);

@@ -46,7 +46,7 @@ export class Moving {
     const camera = (this.#camera = new Camera(video, "selfie", {
       guide: () => undefined,
       steady: () => undefined,
-      black: () => this.begin("blocked.black"),
+      blocked: (why) => this.begin(`blocked.${why}`),
     }));
     try {
       await camera.start();

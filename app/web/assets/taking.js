@@ -55,7 +55,7 @@ export class Taking {
     const camera = (this.#camera = new Camera(/** @type {HTMLVideoElement} */ (slot("video")), this.what, {
       guide: (key) => this.#guide(key),
       steady: () => this.shoot(),
-      black: () => this.#blocked("black"),
+      blocked: (why) => this.#blocked(why),
     }));
     this.#guide(this.what === "document" ? "guide.aim" : "guide.face");
     try {

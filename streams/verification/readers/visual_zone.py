@@ -87,6 +87,8 @@ _LETTERS_A_SLIP: Final = 5
 """One letter in as many may be a slip of the recogniser, unless it was very sure."""
 _LETTER_OF: Final = str.maketrans("012568", "OIZSGB")
 """Digits a recogniser sees among the letters of a name."""
+_WITH_SHARP_S: Final = frozenset({"DE", "AT"})
+"""Issuers that print ẞ, for which their zones have SS (part 3 section 6.A)."""
 _CUT_FROM: Final = 30
 """Letters from which a name may have been cut: 39 places hold both names and what parts them."""
 _ALTERED_MAX: Final = 2
@@ -184,8 +186,16 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
     printed = plain_words(text)
     continued = tuple(name.split())[: len(printed)] == printed  # the rest may stand on the next line
     needed = VERY_CLEAR if _unlikeness(text, name) <= len(name) // _LETTERS_A_SLIP else CLEAR
-    contradicts = printed and not continued and value.score >= needed
-    return Agreement.MISMATCH if contradicts else Agreement.NOT_FOUND
+    unclear = value.score < needed or _is_sharp_s(text, name, zone)
+    return Agreement.MISMATCH if printed and not continued and not unclear else Agreement.NOT_FOUND
+
+
+def _is_sharp_s(printed: str, name: str, zone: Td3Reading) -> bool:
+    """Return whether a name differs only where an ẞ may be printed, which the recogniser reads as S or B."""
+    if zone.fields.get("issuing_state") not in _WITH_SHARP_S:
+        return False
+    spelt = fold(name.replace(" ", "")).replace(fold("SS"), f"(?:{fold('SS')}|[{fold('SB')}])")
+    return re.fullmatch(spelt, fold("".join(plain_words(printed)))) is not None
 
 
 def _contradicts_both(lines: Sequence[Placed], zone: Td3Reading) -> bool:
