@@ -110,6 +110,23 @@ GIVE_NOTHING: Final = """() => {
 }"""
 """Lets the camera be allowed and never deliver a picture."""
 
+FIRST_IS_LATE: Final = """() => {
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  let first, last;
+  const second = new Promise(done => last = done);
+  window.asked = new Promise(done => first = done);
+  window.calls = 0;
+  navigator.mediaDevices.getUserMedia = async wanted => {
+    window.calls += 1;
+    if (calls > 1) return last(), ask(wanted);
+    first();
+    await second;
+    await new Promise(done => setTimeout(done, 1000));
+    return ask(wanted);
+  };
+}"""
+"""Lets the first camera that is asked for come after the second."""
+
 CAMERA: Final = {"width": {"ideal": 1920}, "height": {"ideal": 1080}, "audio": False}
 SIDES: Final = ("environment", "user", "environment", "user")
 """The back camera for the document, the front one for the face, which is flipped there and back."""
@@ -421,6 +438,25 @@ async def test_a_covered_lens_is_said_to_be_black(camera: Camera, shown: Show, o
 
     await page.on_screen("blocked")
     await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text("only black")
+
+
+async def test_who_agrees_while_the_page_looks_again_is_shown_the_camera_that_was_asked_for_last(
+    camera: Camera, shown: Show, open_session: Open
+) -> None:
+    async def answer_late(route: Route) -> None:
+        answer = await route.fetch()
+        await page.page.evaluate("asked")  # the page has looked meanwhile, and gone on
+        await route.fulfill(response=answer)
+
+    write_scene(camera.scene, steady(passport()))
+    page = await shown((await open_session("sim:approved@twice"))["url"])
+    await page.on_screen("consent")
+    await page.page.evaluate(FIRST_IS_LATE)
+    await page.page.route("**/v1/capture/consent", answer_late)
+    await page.press("agree")
+
+    await expect(page.page.locator('[data-action="use"]:visible')).to_be_focused()
+    assert await page.page.evaluate("calls") == 2
 
 
 async def test_a_camera_that_shows_nothing_is_said_to_be_busy(shown: Show, open_session: Open) -> None:

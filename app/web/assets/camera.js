@@ -19,6 +19,8 @@ export class Blocked extends Error {}
 export class Camera {
   /** @type {MediaStream | null} */
   #stream = null;
+  /** How often it was stopped: a stream that was asked for before is not wanted any more. */
+  #stops = 0;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   #canvas = document.createElement("canvas");
@@ -47,11 +49,16 @@ export class Camera {
     if (navigator.mediaDevices === undefined) throw new Blocked("embedded");
     const facing = this.front ? "user" : "environment";
     const video = { facingMode: { ideal: facing }, width: { ideal: 1920 }, height: { ideal: 1080 } };
+    const stops = this.#stops;
+    /** @type {MediaStream} */
+    let stream;
     try {
-      this.#stream = await navigator.mediaDevices.getUserMedia({ video, audio: false });
+      stream = await navigator.mediaDevices.getUserMedia({ video, audio: false });
     } catch (error) {
       throw new Blocked(reason(error));
     }
+    if (stops !== this.#stops) return end(stream); // another camera may show its picture in the element by now
+    this.#stream = stream;
     this.video.srcObject = this.#stream;
     this.video.classList.toggle("front", this.front);
     this.#blackSince = 0;
@@ -62,10 +69,13 @@ export class Camera {
 
   /** End the stream; the device's lamp goes out. */
   stop() {
+    this.#stops += 1;
     clearInterval(this.#timer);
-    for (const track of this.#stream?.getTracks() ?? []) track.stop();
+    if (this.#stream !== null) {
+      end(this.#stream);
+      this.video.srcObject = null;
+    }
     this.#stream = null;
-    this.video.srcObject = null;
     this.#before = null;
     this.#goodSince = 0;
   }
@@ -131,6 +141,11 @@ export class Camera {
     const steady = this.#goodSince !== 0 && now - this.#goodSince > STEADY_MS;
     if (steady && this.#said === "guide.good" && this.what === "document") this.on.steady();
   }
+}
+
+/** @param {MediaStream} stream */
+function end(stream) {
+  for (const track of stream.getTracks()) track.stop();
 }
 
 /** Whether another app shows the page: there the person cannot allow a camera. */
