@@ -75,6 +75,10 @@ class Job(Generic[R]):
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
 
+FIXED_CPU_S: Final = 20
+"""Limit for work whose size no image changes, which takes 0.1 s at most: far away, because on a busy virtual
+machine waiting counts as processor time, and ended an honest comparison of faces at 4 s."""
+
 PING: Final = Job("ping", 1, result=TypeAdapter(bool))
 """Answers true: the child lives."""
 STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
@@ -92,14 +96,13 @@ READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
 READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
 FIND_FACES: Final = Job("find_faces", 6, TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...]))
-EMBED: Final = Job("embed", 4, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
-CHIP: Final[Job[bytes]] = Job("chip", 6, TypeAdapter(tuple[Face]), gives=Gives.FILE)
+EMBED: Final = Job("embed", FIXED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
+CHIP: Final[Job[bytes]] = Job("chip", FIXED_CPU_S, TypeAdapter(tuple[Face]), gives=Gives.FILE)
 """Answers the RGB pixels of the aligned face, a square, row after row."""
-PARALLAX: Final = Job("parallax", 6, TypeAdapter(tuple[Face]), TypeAdapter(float))
-"""The file is the chip of the other picture's face. The work is of fixed size, 8 ms; where a busy machine
-counts waiting as processor time, a limit near it would end honest requests."""
+PARALLAX: Final = Job("parallax", FIXED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
+"""The file is the chip of the other picture's face."""
 PRINT_ROWS: Final = Job("print_rows", 4, result=TypeAdapter(int))
-LIVENESS: Final = Job("liveness", 4, TypeAdapter(tuple[Face]), TypeAdapter(float))
+LIVENESS: Final = Job("liveness", FIXED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
 
 
 class EngineFacts(Frozen):
