@@ -112,14 +112,12 @@ GIVE_NOTHING: Final = """() => {
 
 FIRST_IS_LATE: Final = """() => {
   const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-  let first, last;
+  let last;
   const second = new Promise(done => last = done);
-  window.asked = new Promise(done => first = done);
   window.calls = 0;
   navigator.mediaDevices.getUserMedia = async wanted => {
     window.calls += 1;
     if (calls > 1) return last(), ask(wanted);
-    first();
     await second;
     await new Promise(done => setTimeout(done, 1000));
     return ask(wanted);
@@ -440,20 +438,38 @@ async def test_a_covered_lens_is_said_to_be_black(camera: Camera, shown: Show, o
     await expect(page.page.locator('[data-slot="blocked-why"]')).to_contain_text("only black")
 
 
-async def test_who_agrees_while_the_page_looks_again_is_shown_the_camera_that_was_asked_for_last(
+async def test_who_agrees_while_the_page_looks_again_is_asked_for_the_camera_once(
     camera: Camera, shown: Show, open_session: Open
 ) -> None:
     async def answer_late(route: Route) -> None:
         answer = await route.fetch()
-        await page.page.evaluate("asked")  # the page has looked meanwhile, and gone on
+        await page.on_screen("camera")  # the page has looked meanwhile, and gone on
         await route.fulfill(response=answer)
+        answered.set()
 
-    write_scene(camera.scene, steady(passport()))
-    page = await shown((await open_session("sim:approved@twice"))["url"])
+    write_scene(camera.scene, black())  # of which no picture is taken by itself
+    page = await shown((await open_session("sim:approved@once"))["url"])
+    answered = asyncio.Event()
     await page.on_screen("consent")
-    await page.page.evaluate(FIRST_IS_LATE)
+    await page.page.evaluate(f"() => {{{NOTE_STREAMS}}}")
     await page.page.route("**/v1/capture/consent", answer_late)
     await page.press("agree")
+    await answered.wait()
+
+    await page.on_screen("blocked")
+    assert await page.page.evaluate("asked.length") == 1
+
+
+async def test_a_camera_that_is_asked_for_twice_shows_the_second_picture(
+    camera: Camera, shown: Show, open_session: Open
+) -> None:
+    write_scene(camera.scene, steady(passport()))
+    page = await shown((await open_session("sim:approved@twice"))["url"], allowed=False)
+    await page.press("agree")
+    await page.on_screen("blocked")
+    await page.context.grant_permissions(["camera"])
+    await page.page.evaluate(FIRST_IS_LATE)
+    await page.page.locator('[data-action="camera"]:visible').dblclick()
 
     await expect(page.page.locator('[data-action="use"]:visible')).to_be_focused()
     assert await page.page.evaluate("calls") == 2

@@ -301,14 +301,8 @@ async def test_who_writes_without_a_pause_lets_a_neighbour_write_in_its_turn(fol
         assert sum(passed_by) <= 5 * len(passed_by), passed_by
 
 
-async def test_a_neighbour_that_is_stopped_in_its_turn_holds_nobody_up(folder: Path) -> None:
-    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
-        with _turn_of_a_neighbour(folder):
-            assert (await stores.journal.commit(CHANGE)).won
-
-
 @contextmanager
-def _turn_of_a_neighbour(folder: Path) -> Iterator[None]:
+def turn_of_a_neighbour(folder: Path) -> Iterator[None]:
     """Have the lock that another process has while it waits for the database."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -316,6 +310,12 @@ def _turn_of_a_neighbour(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+async def test_a_neighbour_that_is_stopped_in_its_turn_holds_nobody_up(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        with turn_of_a_neighbour(folder):
+            assert (await stores.journal.commit(CHANGE)).won
 
 
 async def test_look_ups_that_wait_at_once_for_a_locked_file_wait_once(folder: Path) -> None:

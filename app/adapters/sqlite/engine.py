@@ -34,7 +34,7 @@ TURN_RETRY_S: Final = 0.001
 """Between two looks whether it is this process's turn."""
 
 TURN_TIMEOUT_S: Final = 0.5
-"""A process that has its turn for so long is stopped: the others write without turns until it goes on."""
+"""A process that has its turn for so long is taken for stopped: until it goes on the others write without."""
 
 CHECKPOINT_PAGES: Final = 12_000
 """Write-ahead log of 48 MB that was not folded beside the commits is folded by the commit that fills it."""

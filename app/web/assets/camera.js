@@ -59,7 +59,7 @@ export class Camera {
     }
     if (stops !== this.#stops) return end(stream); // another camera may show its picture in the element by now
     this.#stream = stream;
-    this.video.srcObject = this.#stream;
+    this.video.srcObject = stream;
     this.video.classList.toggle("front", this.front);
     this.#blackSince = 0;
     this.#startedAt = performance.now();

@@ -92,8 +92,8 @@ async function decide(accepted) {
   const { notice_version, locale } = present().consent;
   try {
     const found = await api.post("/consent", { notice_version, accepted, locale });
-    if (accepted) arrived(found);
-    else show("declined");
+    if (!accepted) show("declined");
+    else if (present().consent.accepted_at === null) arrived(found); // else the page has looked meanwhile, and gone on
   } catch (error) {
     if (error instanceof Refusal && error.status === 422) await refresh();
     else refused(error);

@@ -14,6 +14,7 @@ export async function follow(session) {
     return null;
   });
   if (found === null || shown.screen !== before) return;
+  if (before === "consent" && session.view().consent.accepted_at !== null) return; // given here, the next step is coming
   if (before !== "hand" || found.result !== null || !OPEN.includes(found.status)) {
     session.arrived(found);
     return;

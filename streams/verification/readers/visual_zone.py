@@ -186,11 +186,11 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
     printed = plain_words(text)
     continued = tuple(name.split())[: len(printed)] == printed  # the rest may stand on the next line
     needed = VERY_CLEAR if _unlikeness(text, name) <= len(name) // _LETTERS_A_SLIP else CLEAR
-    unclear = value.score < needed or _is_sharp_s(text, name, zone)
+    unclear = value.score < needed or _differs_by_sharp_s(text, name, zone)
     return Agreement.MISMATCH if printed and not continued and not unclear else Agreement.NOT_FOUND
 
 
-def _is_sharp_s(printed: str, name: str, zone: Td3Reading) -> bool:
+def _differs_by_sharp_s(printed: str, name: str, zone: Td3Reading) -> bool:
     """Return whether a name differs only where an ẞ may be printed, which the recogniser reads as S or B."""
     if zone.fields.get("issuing_state") not in _WITH_SHARP_S:
         return False
