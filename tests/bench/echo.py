@@ -1,7 +1,8 @@
 """The bare echo: HTTP, broker, Faust table, HTTP in one process, and nothing of the product's work in it.
 
-It is what the sandbox verifications are measured against: the same front library, broker, consumer and
-one table write, and not one line of the product's handlers, stores or middlewares. With `--laden` it also
+It is what the sandbox verifications are measured against: the same front library and broker, Faust as it is
+published with one table write, and not one line of the product's stream runtime, handlers, stores or
+middlewares. Its replies are sent at once. With `--laden` it also
 makes the bare library calls no sandbox verification needs (`tests.bench.library_calls`): what is then
 left of its rate is the most any service of this shape could reach in one process.
 """
@@ -24,8 +25,6 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
 from app.process.startup import wait_for_stop_signal
-from streams.runtime.app import StreamSettings, build_app
-from streams.runtime.kafka_client_config import LogAccess
 from tests.bench.library_calls import EVENTS, LibraryCalls
 
 PARTITIONS = 8
@@ -33,7 +32,20 @@ PARTITIONS = 8
 
 def echo_app(bootstrap: str, folder: Path, library_calls: LibraryCalls | None) -> faust.App:
     """A Faust app that counts each key in a table and sends the value back."""
-    app = build_app(StreamSettings(access=LogAccess(bootstrap), datadir=folder / "faust", group="echo"))
+    app = faust.App(
+        "echo",
+        autodiscover=False,
+        broker=f"kafka://{bootstrap}",
+        datadir=str(folder / "faust"),
+        store="memory://",
+        topic_partitions=PARTITIONS,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        producer_linger_ms=0,
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+    )
     raw: dict[str, Any] = {
         "key_type": bytes,
         "value_type": bytes,
