@@ -17,7 +17,7 @@ from typing_extensions import override
 from tests.engines.cassandra_java import opened_modules
 from tests.engines.certificates import STORE_PASSWORD, Authority, Identity
 from tests.engines.jvm import EngineNotStarted, JvmServer, java_command
-from tests.engines.maven import CASSANDRA_JARS, resolve
+from tests.engines.maven import CASSANDRA_JARS
 
 HEAP: Final = ("-Xms256m", "-Xmx256m", "-XX:MaxDirectMemorySize=256m", "-XX:+ExitOnOutOfMemoryError")
 
@@ -40,7 +40,6 @@ OPTIONS: Final = {
     "cassandra.superuser_setup_delay_ms": "0",
     "cassandra.skip_wait_for_gossip_to_settle": "0",
     "cassandra.ring_delay_ms": "0",
-    "logback.configurationFile": "logback.xml",
 }
 
 LOGBACK: Final = """<configuration>
@@ -107,6 +106,7 @@ class CassandraServer(JvmServer):
     `identity` only TLS is spoken, and with `clients` only to clients whose certificate that authority signed.
     """
 
+    jars = CASSANDRA_JARS
     host: Final = "127.0.0.1"
 
     def __init__(
@@ -141,26 +141,29 @@ class CassandraServer(JvmServer):
         """Where `nodetool` reaches it."""
         return self.ports[2]
 
+    @staticmethod
     @override
-    async def command(self) -> list[str]:
-        jars = await asyncio.to_thread(resolve, CASSANDRA_JARS)
+    def plain(folder: Path) -> "CassandraServer":
+        return CassandraServer(folder)
+
+    @override
+    async def command(self, jars: Path) -> list[str]:
         conf, stored = self.folder / "conf", self.folder / "kept"
         conf.mkdir(exist_ok=True)
         (conf / "cassandra.yaml").write_text(json.dumps(self._settings(stored), indent=1))  # JSON is YAML
         (conf / "logback.xml").write_text(LOGBACK)
-        agent = next(jars.glob("jamm-*.jar"))
         options = {
             **OPTIONS,
             "cassandra.unsafesystem": str(not self.lasting).lower(),
             "cassandra.storagedir": stored,
             "cassandra.logdir": self.folder,
             "cassandra.config": (conf / "cassandra.yaml").as_uri(),
+            "logback.configurationFile": conf / "logback.xml",
             **({"cassandra.jmx.local.port": self.management_port} if self.managed else {}),
         }
         defined = [f"-D{name}={value}" for name, value in options.items()]
         return java_command(
-            jars, *HEAP, f"-javaagent:{agent}", *opened_modules(), *defined,
-            "org.apache.cassandra.service.CassandraDaemon", classes=[conf],
+            jars, *HEAP, *opened_modules(), *defined, "org.apache.cassandra.service.CassandraDaemon"
         )  # fmt: skip
 
     @override

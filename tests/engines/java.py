@@ -21,6 +21,13 @@ def find_java() -> str | None:
     return next((path for path in _candidates() if _major(path) == JAVA_MAJOR), None)
 
 
+@cache
+def java_version() -> str | None:
+    """What the java of `find_java` says of itself."""
+    java = find_java()
+    return None if java is None else _said(java)
+
+
 def find_maven() -> str | None:
     """Maven's command."""
     return shutil.which("mvn")
@@ -34,9 +41,14 @@ def _candidates() -> Iterator[str]:
 
 
 def _major(java: str) -> int | None:
+    said = re.search(r'version "(\d+)', _said(java))
+    return int(said[1]) if said else None
+
+
+def _said(java: str) -> str:
+    """Return what `java -version` prints, nothing where there is no such program."""
     try:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)  # noqa: S603
     except OSError:
-        return None
-    said = re.search(r'version "(\d+)', run.stderr)
-    return int(said[1]) if said else None
+        return ""
+    return run.stderr

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from tests.engines.certificates import Identity
 from tests.engines.jvm import EngineNotStarted, JvmServer, java_command
-from tests.engines.maven import KAFKA_JARS, made_once, resolve
+from tests.engines.maven import KAFKA_JARS, made_once
 
 HEAP: Final = ("-Xms160m", "-Xmx160m", "-XX:MaxDirectMemorySize=64m", "-XX:+ExitOnOutOfMemoryError")
 
@@ -88,6 +88,7 @@ class Lock:
 class KafkaServer(JvmServer):
     """A Kafka at `bootstrap`; with a lock, also at `locked_bootstrap`, where the lock must be opened."""
 
+    jars = KAFKA_JARS
     quorum: ClassVar[Sequence[str]] = ()
     """How its folder is formatted; by default the settings name the controllers."""
 
@@ -110,9 +111,13 @@ class KafkaServer(JvmServer):
         """`host:port` of the listener behind the lock."""
         return f"127.0.0.1:{self.ports[2]}"
 
+    @staticmethod
     @override
-    async def command(self) -> list[str]:
-        jars = await asyncio.to_thread(resolve, KAFKA_JARS)
+    def plain(folder: Path) -> "KafkaServer":
+        return KafkaServer(folder)
+
+    @override
+    async def command(self, jars: Path) -> list[str]:
         (self.folder / "log4j2.properties").write_text(LOG4J)
         (self.folder / "server.properties").write_text(self._properties())
         if not self._log_dir.exists():

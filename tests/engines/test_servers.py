@@ -4,10 +4,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]  # no types
 
 from tests.engines.cassandra_server import CassandraServer
+from tests.engines.jvm import ARCHIVE, JvmServer, archive_folder
 from tests.engines.kafka_server import KafkaServer
 from tests.engines.kafka_topics import create_topic
 
@@ -47,6 +49,17 @@ async def test_kafka_keeps_what_it_acknowledged_when_it_is_killed(tmp_path: Path
         await kafka.restart()
 
         assert await read_one(kafka.bootstrap, "kept") == b"acknowledged"
+
+
+@pytest.mark.parametrize("kind", [KafkaServer, CassandraServer])
+async def test_a_server_maps_the_classes_that_one_before_it_archived(
+    kind: type[JvmServer], tmp_path: Path
+) -> None:
+    async with kind.plain(tmp_path) as server:
+        find: Any = psutil.Process  # untyped
+        mapped = {one.path for one in find(server.pid).memory_maps()}
+
+    assert str(archive_folder(server.jars.folder) / ARCHIVE) in mapped
 
 
 async def test_a_paused_kafka_answers_when_it_goes_on(tmp_path: Path) -> None:
