@@ -19,6 +19,7 @@ from aiohttp import ClientError, ClientSession
 from tests.bench.fifty_rules import FEATURES, WINDOWS, bench_rules, ezrules_logic
 from tests.engines.jvm import free_ports
 from tests.journeys.service import START_S
+from tests.tied import tied
 
 SETUP: Final = """
 import hashlib, json, os, sys, uuid
@@ -104,7 +105,7 @@ async def running_ezrules(python: Path, database: str, redis: str, log: Path) ->
     port = free_ports(1)[0]
     with log.open("wb") as sink:
         server = await asyncio.create_subprocess_exec(
-            python, "-m", "uvicorn", "ezrules.backend.api_v2.main:app", "--host", "127.0.0.1",
+            *tied(), python, "-m", "uvicorn", "ezrules.backend.api_v2.main:app", "--host", "127.0.0.1",
             "--port", str(port), "--workers", str(WORKERS), "--no-access-log",
             "--timeout-worker-healthcheck", "60",
             env=given, stdout=sink, stderr=sink,

@@ -25,6 +25,7 @@ from aiohttp import ClientSession, TCPConnector
 
 from tests.bench.load import Measured, load
 from tests.journeys.service import Service, new_log, running_service, small_request
+from tests.tied import tied
 
 AT_ONCE = 64
 
@@ -35,7 +36,7 @@ async def running_echo(folder: Path, *options: str) -> AsyncIterator[str]:
     echo_log = new_log(folder, "echo")
     with echo_log.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.bench.echo", str(folder), *options,
+            *tied(), sys.executable, "-m", "tests.bench.echo", str(folder), *options,
             stdout=asyncio.subprocess.PIPE, stderr=log,
         )  # fmt: skip
     assert process.stdout is not None

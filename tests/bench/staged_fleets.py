@@ -27,6 +27,7 @@ from tests.journeys.service import (
     veristream,
     veristream_json,
 )
+from tests.tied import tied
 
 ONE: Final = "one process"
 SPLIT: Final = "front | worker"
@@ -129,7 +130,7 @@ async def _start(folder: Path, number: int, role: str, given: Mapping[str, str])
     report, log = folder / f"sampled-{number}.json", new_log(folder, role)
     with log.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.bench.staged", str(report), role, *_OPTIONS[role],
+            *tied(), sys.executable, "-m", "tests.bench.staged", str(report), role, *_OPTIONS[role],
             "--data-dir", str(folder), stdout=asyncio.subprocess.PIPE, stderr=sink, env=environment(given),
         )  # fmt: skip
     assert process.stdout is not None

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ from typing import ClassVar, Final, Self
 
 from tests.engines.java import FIX, find_java, java_version
 from tests.engines.maven import Jars, made_once, resolve
+from tests.tied import tied
 
 PORTS: Final = range(15_000, 32_000)
 """Below the range the system hands to clients."""
@@ -160,7 +160,7 @@ class JvmServer:
             command.insert(1, f"-XX:ArchiveClassesAtExit={self.archive}")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - a handle any event loop may use
-                [*_tied(), *command],
+                [*tied(), *command],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 env={**os.environ, "MALLOC_ARENA_MAX": "2"}, start_new_session=True,
             )  # fmt: skip
@@ -228,9 +228,3 @@ async def _accepts(port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-def _tied() -> list[str]:
-    """Make the server die with the test run, where the system can."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
