@@ -2,9 +2,9 @@
 
 It is what the sandbox verifications are measured against: the same front library and broker, Faust as it is
 published with one table write, and not one line of the product's stream runtime, handlers, stores or
-middlewares. Its replies are sent at once. With `--laden` it also
-makes the bare library calls no sandbox verification needs (`tests.bench.library_calls`): what is then
-left of its rate is the most any service of this shape could reach in one process.
+middlewares. Its replies are sent at once. With `--laden` it also makes the bare library calls no sandbox
+verification needs (`tests.bench.library_calls`): what is then left of its rate is the most any service of
+this shape could reach in one process.
 """
 
 import asyncio

@@ -22,10 +22,10 @@ def find_java() -> str | None:
 
 
 @cache
-def java_version() -> str | None:
-    """What the java of `find_java` says of itself."""
+def java_version() -> str:
+    """What the java of `find_java` says of itself; nothing where there is none."""
     java = find_java()
-    return None if java is None else _said(java)
+    return _said(java) if java else ""
 
 
 def find_maven() -> str | None:

@@ -49,7 +49,7 @@ ARCHIVE: Final = "classes.jsa"
 
 def archive_folder(jars: Path) -> Path:
     """Where the archive of the classes in these jars is; another build of Java has another place."""
-    digest = hashlib.sha256((java_version() or "").encode()).hexdigest()[:12]
+    digest = hashlib.sha256(java_version().encode()).hexdigest()[:12]
     return jars.with_name(f"{jars.name}-classes-{digest}")
 
 
@@ -153,7 +153,7 @@ class JvmServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         jars = await asyncio.to_thread(resolve, self.jars)
         if self.archive is None:
-            make = partial(_leave_archive, self.plain)
+            make = partial(leave_archive, self.plain)
             await asyncio.to_thread(made_once, archive_folder(jars), make)
         command = await self.command(jars)
         if self.archive is not None:
@@ -208,14 +208,21 @@ class JvmServer:
         return self.log.read_text(errors="replace")[-4_000:]
 
 
-def _leave_archive(plain: Callable[[Path], JvmServer], folder: Path) -> None:
-    """Run a server from its start to its end, so that it leaves the archive of its classes in the folder."""
+def leave_archive(plain: Callable[[Path], JvmServer], folder: Path) -> None:
+    """Run a server from its start to its end, so that it leaves the archive of its classes in the folder.
+
+    Raises:
+        EngineNotStarted: It did not start, or was ended before it had written the archive.
+    """
 
     async def run() -> None:
         server = plain(folder.with_name("server"))
         server.archive = folder / ARCHIVE
         async with server:
             await server.stop()
+        if not server.archive.is_file():  # a folder without one would stay in the cache for ever
+            said = server.log.read_text(encoding="utf-8", errors="replace")[-4_000:]
+            raise EngineNotStarted(f"it ended without leaving an archive of its classes:\n{said}")
 
     folder.mkdir()
     asyncio.run(run())

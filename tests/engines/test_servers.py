@@ -1,21 +1,32 @@
 """The engines themselves: what they acknowledged is there after a kill, and a pause ends."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]  # no types
+from typing_extensions import override
 
 from tests.engines.cassandra_server import CassandraServer
-from tests.engines.jvm import ARCHIVE, JvmServer, archive_folder
+from tests.engines.jvm import ARCHIVE, EngineNotStarted, JvmServer, archive_folder, leave_archive
 from tests.engines.kafka_server import KafkaServer
 from tests.engines.kafka_topics import create_topic
+from tests.engines.maven import KAFKA_JARS, made_once, resolve
 
 pytestmark = pytest.mark.engines
 
 KEYSPACE = "CREATE KEYSPACE kept WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+class KilledKafka(KafkaServer):
+    """A Kafka that is killed where it is asked to end."""
+
+    @override
+    async def stop(self) -> None:
+        await self.kill()
 
 
 async def write_one(bootstrap: str, topic: str, value: bytes, **options: Any) -> None:
@@ -60,6 +71,19 @@ async def test_a_server_maps_the_classes_that_one_before_it_archived(
         mapped = {one.path for one in find(server.pid).memory_maps()}
 
     assert str(archive_folder(server.jars.folder) / ARCHIVE) in mapped
+
+
+def test_a_server_that_is_killed_before_it_archived_its_classes_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jars = resolve(KAFKA_JARS)
+    monkeypatch.setenv("VERISTREAM_ENGINES_CACHE", str(tmp_path))
+    KAFKA_JARS.folder.symlink_to(jars)
+    folder = archive_folder(KAFKA_JARS.folder)
+    with pytest.raises(EngineNotStarted, match="without leaving an archive"):
+        made_once(folder, partial(leave_archive, KilledKafka))
+
+    assert not folder.exists()
 
 
 async def test_a_paused_kafka_answers_when_it_goes_on(tmp_path: Path) -> None:
