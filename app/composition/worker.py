@@ -25,8 +25,7 @@ from app.composition.stores import Deployment, new_id, now
 from app.composition.transactions import PoliciesProbe, transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
-from app.kafka.key_requests import KeyRequests
-from app.kafka.request_reply import RequestReply
+from app.kafka.request_reply import KeyRequests, RequestReply
 from app.lists.downloading import fetch
 from app.lists.serving import ListsProbe, list_figures
 from app.lists.updating import ListUpdates, updating_lists

@@ -13,8 +13,10 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from pydantic import ValidationError
+from typing_extensions import override
 
 from schemas.base import Command, Event
+from schemas.keyed_features import ComputeFeatures, FeaturesComputed
 from schemas.problems import DecisionPending, Overloaded, Refused, StoreUnavailable
 from schemas.topics import Topic
 from streams.runtime.authentication import RecordKeys, Unauthentic
@@ -27,6 +29,7 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
 from streams.runtime.replies import Reply, ReturnAddress
 from streams.runtime.tables import partitions_of
+from streams.transactions.keyed.asking import AskKey
 
 log = structlog.get_logger(__name__)
 
@@ -282,6 +285,37 @@ class RequestReply:
             log.error("reply.rejected", reason=str(reason))  # noqa: TRY400  # says it all
         except ValidationError:
             log.error("reply.decode_failed")  # noqa: TRY400  # the bytes may name a person
+
+
+class KeyRequests(AskKey):
+    """Asks the actors of keys for features; an async context.
+
+    Replies are read from the first question on, for many never ask.
+    """
+
+    def __init__(self, build: Callable[[], RequestReply]) -> None:
+        self._build = build
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._opened: RequestReply | None = None
+
+    async def __aenter__(self) -> Self:
+        """Return itself; nothing is opened yet."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop reading replies."""
+        await self._stack.aclose()
+
+    @override
+    async def __call__(self, command: ComputeFeatures, timeout_s: float, /) -> FeaturesComputed:
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await self._stack.enter_async_context(self._build())
+        topic = Topic.TRANSACTION_KEYS
+        return await self._opened.request(topic, command.key, command, FeaturesComputed, timeout_s)
 
 
 async def _late_reply(question: _Question, timeout_s: float) -> Reply:

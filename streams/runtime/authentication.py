@@ -21,7 +21,7 @@ AUTHENTICATION: Final = "auth"
 
 FRESH_MS: Final = 60_000
 """How far signing and append may lie apart, in milliseconds. A write is given up after 10 s, and the
-signer's time follows the broker's clock (`broker_clock`), so a genuine record is well within it."""
+signer's time follows the broker's clock (`producer.BrokerClock`), so a genuine record is well within it."""
 
 FAILED: Final = "authentication failed"
 """Prefix of the dead-letter reason of records with an invalid header; they are never redriven."""

@@ -1,7 +1,8 @@
 """Write to Kafka and wait for the acknowledgement; the one producer of a process."""
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,7 +18,6 @@ from aiokafka.record.default_records import (  # type: ignore[import-untyped]  #
 from schemas.problems import StoreUnavailable, VeristreamError
 from schemas.topics import TOPICS, Topic
 from streams.runtime.authentication import AUTHENTICATION, HEADER_BYTES, RecordKeys, is_fresh
-from streams.runtime.broker_clock import BrokerClock
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.kafka_clients import stop_client
 from streams.runtime.record_batches import MAX_BATCH_BYTES, append
@@ -28,6 +28,11 @@ MAX_RECORD_BYTES: Final = 1_000_000
 REQUEST_TIMEOUT_MS: Final = 10_000
 """How long a write is tried again before it counts as failed."""
 
+CLOCK_KNOWN_FOR_S: Final = 600.0
+"""After so long without a record the time is asked for anew: two clocks drift apart by some 0.1 s a day."""
+
+CLOCK_JUMP_S: Final = 1.0
+"""By so much the wall clock and the steady one may differ since; more, and this machine slept or was set."""
 
 CLOCK_KEY: Final = b"clock"
 """Key of a record without a value that a writer puts among the answers to learn the broker's time."""
@@ -53,6 +58,34 @@ class Outgoing:
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int | None = None
+
+
+class BrokerClock:
+    """Extrapolate the broker's time from the last accepted record, by this machine's monotonic clock.
+
+    This machine's own date does not matter: fronts and workers whose clocks differ by hours agree.
+    """
+
+    def __init__(
+        self, steady: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._steady = steady
+        self._wall = wall
+        self._set: tuple[int, float, float] | None = None
+
+    def set(self, appended_ms: int) -> None:
+        """Note that the broker took a record just now, at this time by its clock."""
+        self._set = appended_ms, self._steady(), self._wall()
+
+    def now_ms(self) -> int | None:
+        """Return the time in milliseconds since 1970; None when it has to be asked for."""
+        if self._set is None:
+            return None
+        appended_ms, steady, wall = self._set
+        passed_s = self._steady() - steady
+        if passed_s > CLOCK_KNOWN_FOR_S or abs(self._wall() - wall - passed_s) > CLOCK_JUMP_S:
+            return None
+        return appended_ms + int(passed_s * 1000)
 
 
 class LogWriter:

@@ -16,8 +16,7 @@ from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import RequestContext, SubmitResult
-from app.kafka.key_requests import KeyRequests
-from app.kafka.request_reply import RequestReply
+from app.kafka.request_reply import KeyRequests, RequestReply
 from schemas.access import TenantCaller
 from schemas.enums import ActorType, Scope
 from schemas.ids import KeyId, SubjectId

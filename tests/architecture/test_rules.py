@@ -25,6 +25,7 @@ MAY_CATCH_ALL = {
     "app/vision/fork_server.py",  # nothing of the forker may go on in a child
 }
 LINES = 350
+FEW_LINES, MOST_SHORT = 60, 40
 FUNCTION_LINES = 45
 
 
@@ -63,7 +64,7 @@ def imported(tree: ast.AST) -> set[str]:
 )
 def test_the_tools_are_content(command: list[str]) -> None:
     run = [sys.executable, *command]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)  # noqa: S603
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False, timeout=800)  # noqa: S603
 
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -104,10 +105,20 @@ def test_only_the_named_places_catch_everything() -> None:
     assert found == MAY_CATCH_ALL
 
 
-def test_no_module_outgrows_one_thing() -> None:
-    sizes = {p: len((ROOT / p).read_text(encoding="utf-8").splitlines()) for p, _ in modules(*ROOMS)}
+def module_lines() -> dict[str, int]:
+    """How many lines each module has that is more than the docstring of its package."""
+    paths = [path for path, _ in modules(*ROOMS) if not path.endswith("__init__.py")]
+    return {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in paths}
 
-    assert {path: size for path, size in sizes.items() if size > LINES} == {}
+
+def test_no_module_outgrows_one_thing() -> None:
+    assert {path: lines for path, lines in module_lines().items() if lines > LINES} == {}
+
+
+def test_few_modules_are_so_short_that_they_could_join_another() -> None:
+    short = [path for path, lines in module_lines().items() if lines < FEW_LINES]
+
+    assert len(short) <= MOST_SHORT, short
 
 
 def test_no_function_outgrows_one_thing_but_the_tables_of_routes() -> None:

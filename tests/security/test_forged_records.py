@@ -15,11 +15,10 @@ from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.ports.records import Change, RecordKind
 from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
-from streams.runtime.broker_clock import JUMP_S, KNOWN_FOR_S, BrokerClock
 from streams.runtime.dead_letters import Redriven, dead_letter, redrive
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
-from streams.runtime.producer import LogWriter
+from streams.runtime.producer import CLOCK_JUMP_S, CLOCK_KNOWN_FOR_S, BrokerClock, LogWriter
 from streams.runtime.replays import delivery_of
 from streams.runtime.replies import Reply
 from streams.runtime.supervisor import running_worker
@@ -164,12 +163,12 @@ def test_a_writer_asks_for_the_time_again_when_it_may_have_slept_or_was_set() ->
     steady[0] += 2.5
     wall[0] += 2.5
     assert clock.now_ms() == 1_002_500
-    wall[0] += JUMP_S + 0.1
+    wall[0] += CLOCK_JUMP_S + 0.1
     assert clock.now_ms() is None
 
     clock.set(2_000_000)
-    steady[0] += KNOWN_FOR_S + 1
-    wall[0] += KNOWN_FOR_S + 1
+    steady[0] += CLOCK_KNOWN_FOR_S + 1
+    wall[0] += CLOCK_KNOWN_FOR_S + 1
     assert clock.now_ms() is None
 
 
