@@ -16,6 +16,7 @@ NAMES: Final = (
     "removal",
     "removal_beside_decisions",
     "sandbox",
+    "second_worker",
     "soak",
     "transactions",
     "year",

@@ -145,11 +145,13 @@ async def _start(folder: Path, number: int, role: str, given: Mapping[str, str])
 
 
 @asynccontextmanager
-async def running_fleet(folder: Path, layout: str) -> AsyncIterator[StagedFleet]:
-    """Run the roles of a layout with a tenant of its own."""
+async def running_fleet(
+    folder: Path, layout: str, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[StagedFleet]:
+    """Run the roles of a layout with a tenant of its own, and with these settings."""
     async with AsyncExitStack() as stack:
         engines: dict[str, int] = {}
-        given = {"SERVICE_CONNECTIONS_PER_ADDRESS": "5000"}  # an open load comes from one address
+        given = {"SERVICE_CONNECTIONS_PER_ADDRESS": "5000", **(settings or {})}  # one address sends all
         if layout == ENGINES:
             engines, of_engines = await _engines(stack, folder)
             given |= of_engines

@@ -1,0 +1,88 @@
+"""What a second worker gives for full verifications: `python -m tests.bench.second_worker`.
+
+The models take nearly all of the time of a full verification. Front and broker run beside one worker with one
+vision child, and beside two workers with one each, in turns on the same cores. So do the bare engines, in one
+child and in two: no service gains more from a second worker than they gain from a second child.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from app.demo.specimens import to_jpeg
+from app.vision.engines import EngineChoice, open_engines
+from tests.bench.load import Measured, load
+from tests.bench.raw_client import RawClient
+from tests.bench.staged_fleets import SPLIT, TWO_WORKERS, StagedFleet, running_fleet
+from tests.bench.verifications import bare, documents
+from tests.journeys.service import encoded, hopper
+
+AT_ONCE = 16
+"""Under way at one time: enough for both workers, whichever partitions the keys fall on."""
+
+PATH = "/v1/verifications"
+
+SETTINGS = {"SERVICE_VISION_WORKERS": "1", "SERVICE_ANSWER_TIMEOUT_S": "300"}
+"""One vision child for each worker; and no request is given up however slow the machine is."""
+
+
+async def served(fleet: StagedFleet, pages: list[bytes], selfie: str) -> Measured:
+    """Post each page with the selfie."""
+    client, run = RawClient(f"{fleet.url}{PATH}", fleet.key), time.monotonic_ns()
+
+    async def one(number: int) -> int:
+        document = {"image_base64": encoded(pages[number])}
+        body = {"subject_id": f"bench-{run}-{number}", "document": document, "selfie_image_base64": selfie}
+        return await client.post(json.dumps(body).encode())
+
+    measured = await load(one, len(pages), AT_ONCE)
+    if set(measured.answers) != {201}:
+        raise RuntimeError(dict(measured.answers))
+    return measured
+
+
+async def compare(count: int, rounds: int) -> None:
+    """Run all four in turns, and print every round and the median ratios."""
+    person = hopper()
+    selfie, pages = to_jpeg(person.selfie), documents(person, count)
+    ratios, bounds = [], []
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        children = [
+            await stack.enter_async_context(open_engines(EngineChoice(workers=workers, waiting=64)))
+            for workers in (1, 2)
+        ]
+        fleets = [
+            await stack.enter_async_context(running_fleet(folder / layout, layout, SETTINGS))
+            for layout in (SPLIT, TWO_WORKERS)
+        ]
+        for fleet in fleets:
+            await served(fleet, pages[:8], encoded(selfie))
+        for number in range(1, rounds + 1):
+            alone = [await bare(engines, pages, selfie) for engines in children]
+            whole = [await served(fleet, pages, encoded(selfie)) for fleet in fleets]
+            bounds.append(alone[1].per_second / alone[0].per_second)
+            ratios.append(whole[1].per_second / whole[0].per_second)
+            names = ("one vision child", "two vision children", "one worker", "two workers")
+            for name, measured in zip(names, (*alone, *whole), strict=True):
+                sys.stdout.write(measured.line(f"round {number} {name}") + "\n")
+            sys.stdout.flush()
+    gained, bound = statistics.median(ratios), statistics.median(bounds)
+    sys.stdout.write(f"two workers answer {gained:.2f} x as many as one; ")
+    sys.stdout.write(f"two children of the bare engines {bound:.2f} x as many as one\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=64, help="verifications per round")
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    asyncio.run(compare(chosen.count, chosen.rounds))
