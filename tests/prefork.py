@@ -5,6 +5,7 @@ Each is a process of its own with its own memory, files and environment, and can
 
 import asyncio
 import faulthandler
+import fcntl
 import multiprocessing
 import os
 import random
@@ -38,6 +39,9 @@ PRELOADED: Final = (
 
 ALL_TASKS: Final = "these were all tasks"
 """The last line of what SIGUSR1 makes a process print."""
+
+F_SETSIG: Final = 10
+"""Of fcntl(2) on Linux: which signal tells that a file can be read."""
 
 Run = Callable[[Sequence[str]], object]
 """What the process does with its arguments."""
@@ -124,6 +128,7 @@ def _live(
     run: Run, arguments: Sequence[str], environment: Mapping[str, str], stderr: str, sender: Connection
 ) -> None:
     """Be the process: its own environment, output, arguments and dice; then run to the exit status."""
+    _end_with_parent()
     os.environ.clear()
     os.environ.update(environment)
     said = os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -138,6 +143,18 @@ def _live(
     random.seed()
     use_preloaded_forker()
     run(arguments)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel kill this process when the one that started it ends, however that ends (fcntl(2))."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    read_end = parent.sentinel
+    fcntl.fcntl(read_end, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(read_end, F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)
+    if not parent.is_alive():  # it ended before this was said
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _print_tasks() -> None:

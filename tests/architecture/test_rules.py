@@ -27,6 +27,8 @@ MAY_CATCH_ALL = {
 LINES = 350
 FEW_LINES, MOST_SHORT = 60, 40
 FUNCTION_LINES = 45
+TOOL_MOST_S = 1_700
+"""mypy takes half a minute of a quiet processor, and was seen to take ten minutes on a busy machine."""
 
 
 def modules(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
@@ -53,6 +55,7 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
+@pytest.mark.timeout(TOOL_MOST_S)
 @pytest.mark.parametrize(
     "command",
     [
@@ -64,7 +67,7 @@ def imported(tree: ast.AST) -> set[str]:
 )
 def test_the_tools_are_content(command: list[str]) -> None:
     run = [sys.executable, *command]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False, timeout=800)  # noqa: S603
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
 
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -239,11 +239,7 @@ async def test_the_case_of_a_transaction_has_a_page(shown: Show, office: Office)
         "subject_id": "sim:review", "type": "PAYMENT", "direction": "OUTBOUND", "metadata": {"note": CANARY},
         "amount": {"value": "5", "currency": "EUR"}, "occurred_at": rfc3339(datetime.now(UTC)),
     }  # fmt: skip
-    headers = {"Authorization": f"Bearer {office.service.test_key}", "Idempotency-Key": "order-1"}
-    url = f"{office.service.url}/v1/transactions"
-    async with office.service.client.post(url, json=sent, headers=headers) as answer:
-        made = await answer.json()
-        assert answer.status == 201, made
+    made = await office.service.decide("/v1/transactions", sent, "order-1")
     page = await shown(office.page_of(made), **office.seen_by("REVIEWER"), **WIDE)
 
     await expect(page.page.locator(".facts")).to_contain_text(CANARY)

@@ -46,11 +46,7 @@ async def pay(service: Service, key: str, **changes: Any) -> dict[str, Any]:
         "subject_id": "customer-77", "type": "PAYMENT", "direction": "OUTBOUND", "metadata": {"note": CANARY},
         "amount": {"value": "5", "currency": "EUR"}, "occurred_at": rfc3339(datetime.now(UTC)),
     } | changes  # fmt: skip
-    headers = {"Authorization": f"Bearer {service.test_key}", "Idempotency-Key": key}
-    async with service.client.post(f"{service.url}/v1/transactions", json=sent, headers=headers) as answer:
-        made: dict[str, Any] = await answer.json()
-        assert answer.status == 201, made
-        return made
+    return await service.decide("/v1/transactions", sent, key)
 
 
 async def test_a_match_is_judged_with_the_conclusion_and_ended_on_the_subjects_page(

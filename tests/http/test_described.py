@@ -80,7 +80,8 @@ def served() -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def description(served: Served) -> Any:
     """The description as it is served."""
-    read = schemathesis.openapi.from_url(f"{served.url}/v1/openapi.json", headers=served.bearers["tenantKey"])
+    address, bearer = f"{served.url}/v1/openapi.json", served.bearers["tenantKey"]
+    read = schemathesis.openapi.from_url(address, headers=bearer, timeout=ANSWER_S)
     read.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     read.config.base_url = served.url
     read.config.request_timeout = ANSWER_S

@@ -27,6 +27,7 @@ from app.demo.run import packaged_portrait, take_selfie
 from app.demo.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from app.settings import Settings
 from schemas.enums import Scope
+from schemas.problems import ProblemCode
 from streams.vision_ports import Face
 from tests.prefork import ALL_TASKS, Run, fork, run_veristream
 from tests.specimens import degrade
@@ -283,6 +284,17 @@ class Service:
             headers["Idempotency-Key"] = idempotency
         async with self.client.post(f"{self.url}/v1/verifications", json=body, headers=headers) as answer:
             return answer.status, await answer.json(content_type=None), answer.headers
+
+    async def decide(self, path: str, body: Any, idempotency: str) -> dict[str, Any]:
+        """Post what is decided while it waits, again as long as the decision is not there yet (G39)."""
+        headers = {"Authorization": f"Bearer {self.test_key}", "Idempotency-Key": idempotency}
+        async with asyncio.timeout(START_S):
+            while True:
+                async with self.client.post(f"{self.url}{path}", json=body, headers=headers) as answer:
+                    decided: dict[str, Any] = await answer.json(content_type=None)
+                if decided.get("code") != ProblemCode.DECISION_PENDING:
+                    assert answer.status in {200, 201}, decided
+                    return decided
 
     async def get(self, path: str, *, key: str | None = None, **parameters: str) -> tuple[int, Any]:
         """Get a route, with the test key unless said otherwise; status and body."""

@@ -1,6 +1,7 @@
 """A process that does not end when a test asks it to: the failure shows why, and nothing is left running."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -52,3 +53,36 @@ async def test_a_fleet_that_does_not_end_says_so_of_each_process(tmp_path: Path,
 
     assert len(failure.value.exceptions) == 2
     assert all(role.process.returncode is not None for role in deaf)
+
+
+STARTS_ONE = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tests import prefork
+
+async def main():
+    prefork.PRELOADED = ()
+    started = await prefork.fork(signal.sigwait, (), os.environ, Path(sys.argv[1]), vision=False)
+    print(started.pid, flush=True)
+    await started.wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_preloaded_process_ends_with_the_tests_that_started_it(tmp_path: Path) -> None:
+    program = (sys.executable, "-c", STARTS_ONE, str(tmp_path / "log"))
+    tests = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    assert tests.stdout is not None
+    started = os.pidfd_open(int(await tests.stdout.readline()))
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(started, ended.set)
+
+    tests.kill()
+
+    async with asyncio.timeout(60):
+        await ended.wait()
+    asyncio.get_running_loop().remove_reader(started)
+    os.close(started)
+    assert await tests.stdout.read() == b""  # its fork server has ended, too
+    await tests.wait()
