@@ -11,40 +11,27 @@ import json
 import statistics
 import sys
 import tempfile
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.demo.specimens import to_jpeg
 from app.vision.engines import EngineChoice, open_engines
-from tests.bench.load import Measured, load
 from tests.bench.raw_client import RawClient
 from tests.bench.staged_fleets import SPLIT, TWO_WORKERS, StagedFleet, running_fleet
-from tests.bench.verifications import bare, documents
+from tests.bench.verifications import Post, bare, documents, served
 from tests.journeys.service import encoded, hopper
 
 AT_ONCE = 16
 """Under way at one time: enough for both workers, whichever partitions the keys fall on."""
 
-PATH = "/v1/verifications"
-
 SETTINGS = {"SERVICE_VISION_WORKERS": "1", "SERVICE_ANSWER_TIMEOUT_S": "300"}
 """One vision child for each worker; and no request is given up however slow the machine is."""
 
 
-async def served(fleet: StagedFleet, pages: list[bytes], selfie: str) -> Measured:
-    """Post each page with the selfie."""
-    client, run = RawClient(f"{fleet.url}{PATH}", fleet.key), time.monotonic_ns()
-
-    async def one(number: int) -> int:
-        document = {"image_base64": encoded(pages[number])}
-        body = {"subject_id": f"bench-{run}-{number}", "document": document, "selfie_image_base64": selfie}
-        return await client.post(json.dumps(body).encode())
-
-    measured = await load(one, len(pages), AT_ONCE)
-    if set(measured.answers) != {201}:
-        raise RuntimeError(dict(measured.answers))
-    return measured
+def posting(fleet: StagedFleet) -> Post:
+    """Return what posts a verification to a fleet."""
+    client = RawClient(f"{fleet.url}/v1/verifications", fleet.key)
+    return lambda body: client.post(json.dumps(body).encode())
 
 
 async def compare(count: int, rounds: int) -> None:
@@ -62,11 +49,12 @@ async def compare(count: int, rounds: int) -> None:
             await stack.enter_async_context(running_fleet(folder / layout, layout, SETTINGS))
             for layout in (SPLIT, TWO_WORKERS)
         ]
-        for fleet in fleets:
-            await served(fleet, pages[:8], encoded(selfie))
+        posts = [posting(fleet) for fleet in fleets]
+        for post in posts:
+            await served(post, pages[:8], encoded(selfie), AT_ONCE)
         for number in range(1, rounds + 1):
             alone = [await bare(engines, pages, selfie) for engines in children]
-            whole = [await served(fleet, pages, encoded(selfie)) for fleet in fleets]
+            whole = [await served(post, pages, encoded(selfie), AT_ONCE) for post in posts]
             bounds.append(alone[1].per_second / alone[0].per_second)
             ratios.append(whole[1].per_second / whole[0].per_second)
             names = ("one vision child", "two vision children", "one worker", "two workers")

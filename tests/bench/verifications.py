@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,16 +53,23 @@ async def bare(engines: Engines, pages: list[bytes], selfie: bytes) -> Measured:
     return await load(one, len(pages), AT_ONCE)
 
 
-async def served(service: Service, pages: list[bytes], selfie: str) -> Measured:
+Post = Callable[[dict[str, Any]], Awaitable[int]]
+"""Post a verification; the status of its answer."""
+
+
+async def served(post: Post, pages: list[bytes], selfie: str, at_once: int = AT_ONCE) -> Measured:
     """The same through the service."""
     run = time.monotonic_ns()
 
     async def one(number: int) -> int:
         document = {"image_base64": encoded(pages[number])}
         body = {"subject_id": f"bench-{run}-{number}", "document": document, "selfie_image_base64": selfie}
-        return (await service.post(body))[0]
+        return await post(body)
 
-    return await load(one, len(pages), AT_ONCE)
+    measured = await load(one, len(pages), at_once)
+    if set(measured.answers) != {201}:
+        raise RuntimeError(dict(measured.answers))
+    return measured
 
 
 def memory_mib(service: Service) -> float:
@@ -81,11 +89,14 @@ async def compare(count: int, rounds: int) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         engines = await stack.enter_async_context(open_engines(EngineChoice(workers=WORKERS, waiting=64)))
         service = await stack.enter_async_context(running_service(folder))
-        await served(service, pages[:4], encoded(selfie))
+
+        async def post(body: dict[str, Any]) -> int:
+            return (await service.post(body))[0]
+
+        await served(post, pages[:4], encoded(selfie))
         for number in range(1, rounds + 1):
             alone = await bare(engines, pages, selfie)
-            whole = await served(service, pages, encoded(selfie))
-            assert set(whole.answers) == {201}, whole.answers
+            whole = await served(post, pages, encoded(selfie))
             ratios.append(whole.per_second / alone.per_second)
             sys.stdout.write(
                 f"{alone.line(f'round {number} bare engines')}\n{whole.line(f'round {number} service')}\n"

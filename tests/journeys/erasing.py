@@ -49,13 +49,13 @@ async def send_canaries(service: Service) -> dict[str, Any]:
     assert status == 201, decided
     assert decided["document"]["extracted_fields"]["surname"] == "ERIKSSON"
     at = {"occurred_at": rfc3339(datetime.now(UTC))}
-    for path, body in (
-        ("/v1/transactions", _PAYMENT | at),
-        ("/v1/transactions/history", {"transactions": [_PAST | at]}),
-        ("/v1/name-screenings", _NAMES),
-        ("/v1/wallet-assessments", _WALLET),
+    for path, body, expected in (
+        ("/v1/transactions", _PAYMENT | at, 201),
+        ("/v1/transactions/history", {"transactions": [_PAST | at]}, 200),
+        ("/v1/name-screenings", _NAMES, 201),
+        ("/v1/wallet-assessments", _WALLET, 201),
     ):
-        await service.decide(path, body, f"canary-{path}")
+        await service.decide(path, body, f"canary-{path}", expected)
     return decided
 
 
