@@ -28,6 +28,10 @@ MAX_RECORD_BYTES: Final = 1_000_000
 REQUEST_TIMEOUT_MS: Final = 10_000
 """How long a write is tried again before it counts as failed."""
 
+LEADER_ELECTION_S: Final = 60.0
+"""How long a start waits for partitions without a leader; a busy Kafka was seen to need over ten seconds to
+give leaders to topics just created."""
+
 CLOCK_KNOWN_FOR_S: Final = 600.0
 """After so long without a record the time is asked for anew: two clocks drift apart by some 0.1 s a day."""
 
@@ -111,15 +115,12 @@ class LogWriter:
         """Connect and learn where the topics are, so that the first write does not pay for it.
 
         Raises:
-            StoreUnavailable: No broker answers.
+            StoreUnavailable: No broker answers, or none leads the partition of the first record.
         """
         async with AsyncExitStack() as failed:
             self._producer = await self._open()
             failed.push_async_callback(stop_client, self._producer)
-            try:
-                await self._now_ms()
-            except (KafkaError, OSError) as error:
-                raise NeverSent("the broker returns no time") from error
+            await self._first_record()
             failed.pop_all()
         return self
 
@@ -129,6 +130,23 @@ class LogWriter:
         """Write what is still buffered and close."""
         await stop_client(self._producer)
         await asyncio.gather(*self._closing)
+
+    async def _first_record(self) -> None:
+        """Write a record of no meaning, and so learn the broker's time and that partitions have leaders.
+
+        Raises:
+            NeverSent: The log does not take it, and waiting did not help or would not.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LEADER_ELECTION_S
+        while True:
+            try:
+                await self._now_ms()
+            except (KafkaError, OSError) as error:
+                if loop.time() > deadline or not getattr(error, "retriable", False):
+                    raise NeverSent(f"the log takes no record: {type(error).__name__}") from error
+            else:
+                return
 
     async def _open(self) -> Any:
         producer = AIOKafkaProducer(

@@ -1,14 +1,20 @@
 """The writer: what it returns from is in the log, and a producer that died is replaced."""
 
 import asyncio
+import time
 
 import pytest
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+from kio.schema.errors import ErrorCode
 
+from app.broker.errors import Refused
+from app.broker.log import PartitionLog
 from app.broker.server import Broker
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
+from streams.runtime import producer
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter, NeverSent, Outgoing, RecordTooLarge
 from streams.runtime.replays import delivery_of
 from tests.agents.support import (
     KEYS,
@@ -34,6 +40,47 @@ async def test_records_stand_in_the_log_in_the_order_they_were_written(
         (1, b"tenant", (("name", b"content"),))
     }
     assert len({KEYS.check(delivery_of(item)).id for item in found}) == len(values)
+
+
+class Leaderless:
+    """A broker that leads no partition until a moment, as one does that has just created them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, for_s: float) -> None:
+        self.refused = 0
+        self._until = time.monotonic() + for_s
+        append = PartitionLog.append
+
+        def take(log: PartitionLog, records: bytes) -> int:
+            if time.monotonic() < self._until:
+                self.refused += 1
+                raise Refused(ErrorCode.not_leader_or_follower)
+            return append(log, records)
+
+        monkeypatch.setattr(PartitionLog, "append", take)
+        monkeypatch.setattr(producer, "REQUEST_TIMEOUT_MS", 500)
+
+
+async def test_a_start_waits_longer_than_a_write_for_partitions_to_have_leaders(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaderless = Leaderless(monkeypatch, for_s=1.5)
+
+    async with LogWriter(LogAccess(broker.address), KEYS) as writer:
+        await writer.write(record(b"after the election"))
+
+    assert leaderless.refused > 0
+    assert [item.value for item in await everything_in(broker.address, Topic.AUDIT)] == [
+        b"after the election"
+    ]
+
+
+async def test_a_start_that_waited_in_vain_says_why(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    Leaderless(monkeypatch, for_s=600)
+    monkeypatch.setattr(producer, "LEADER_ELECTION_S", 0.0)
+
+    with pytest.raises(NeverSent, match="takes no record: NotLeaderForPartitionError"):
+        async with LogWriter(LogAccess(broker.address), KEYS):
+            pass
 
 
 async def test_a_record_the_log_never_takes_is_distinguished_from_an_outage(writer: LogWriter) -> None:
