@@ -57,12 +57,7 @@ _EVERY_ROLE: Final = frozenset(
 )
 """The interface lists no refusal for a role on these routes (G84, G109)."""
 
-_READS: Final = _EVERY_ROLE | {
-    _P.VERIFICATIONS_READ,
-    _P.CASES_READ,
-    _P.TRANSACTIONS_READ,
-    _P.WALLETS_READ,
-}
+_READS: Final = _EVERY_ROLE | {_P.VERIFICATIONS_READ, _P.CASES_READ, _P.TRANSACTIONS_READ, _P.WALLETS_READ}
 
 PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = MappingProxyType(
     {

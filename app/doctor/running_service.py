@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -119,7 +119,8 @@ class ServiceCheck:
         newest = None
         if self.deployment is not None:
             newest = await anext(starts(self.deployment.stores.audit_log), None)
-        found = [newest.address if newest else None, address_of(self.settings), self.settings.base_url]
+        here = listening_url(self.settings.host, self.settings.port)
+        found = [newest.address if newest else None, here, self.settings.base_url]
         return list(dict.fromkeys(url.rstrip("/") for url in found if url))
 
     async def _start_of(self, answer: Answer) -> Start | None:
@@ -152,9 +153,8 @@ class ServiceCheck:
         marks = SettingMarks.under(self.deployment.root_key)
         name = "webhooks_allow_insecure"
         insecure = start.marks.get(variable(name)) == marks.of_value(name, value=True)
-        return ServiceState(
-            [*findings, _settings(differences(self.settings, start, marks))], insecure, answer.url
-        )
+        findings.append(_settings(differences(self.settings, start, marks)))
+        return ServiceState(findings, insecure, answer.url)
 
 
 def _inactive(data_dir: Path, mark: Mark) -> Finding:
@@ -205,11 +205,6 @@ def differences(settings: Settings, start: Start, marks: SettingMarks) -> list[s
     return found
 
 
-def address_of(settings: Settings) -> str:
-    """Return where a front with these settings would listen, as its own machine reaches it."""
-    return listening_url(settings.host, settings.port)
-
-
 async def starts(audit_log: AuditLog) -> AsyncIterator[Start]:
     """Read what fronts wrote when they began to serve, newest first."""
     before: Position | None = None
@@ -232,17 +227,17 @@ async def ask(url: str) -> Answer | None:
         return None
     body = _object(raw)
     dependencies = body.get("dependencies")
-    known = status in {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
-    if not known or not isinstance(dependencies, dict):
+    if status not in {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE} or not isinstance(dependencies, dict):
         return Answer(url, veristream=False)
-    down = tuple(_down(dependencies.items()))
-    return Answer(url, veristream=True, start_id=body.get("start_id"), down=down)
+    return Answer(url, veristream=True, start_id=body.get("start_id"), down=_down(dependencies))
 
 
-def _down(dependencies: Iterable[tuple[str, Any]]) -> Iterable[str]:
-    for name, state in dependencies:
-        if isinstance(state, dict) and state.get("status") != "up":
-            yield f"{name}: {state.get('cause')}"
+def _down(dependencies: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {state.get('cause')}"
+        for name, state in dependencies.items()
+        if isinstance(state, dict) and state.get("status") != "up"
+    )
 
 
 def _object(raw: bytes) -> dict[str, Any]:

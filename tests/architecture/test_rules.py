@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -25,6 +26,7 @@ MAY_CATCH_ALL = {
     "app/vision/fork_server.py",  # nothing of the forker may go on in a child
 }
 LINES = 350
+MEDIAN_LINES, NINE_OF_TEN_LINES = 120, 250
 FEW_LINES, MOST_SHORT = 60, 40
 FUNCTION_LINES = 45
 
@@ -113,6 +115,14 @@ def module_lines() -> dict[str, int]:
 
 def test_no_module_outgrows_one_thing() -> None:
     assert {path: lines for path, lines in module_lines().items() if lines > LINES} == {}
+
+
+def test_most_modules_are_read_at_a_glance() -> None:
+    """Half of them within two screens; packages' own files count, for a reader opens them too."""
+    lines = sorted(module_lines().values())
+
+    assert median(lines) <= MEDIAN_LINES
+    assert lines[len(lines) * 9 // 10] <= NINE_OF_TEN_LINES
 
 
 def test_few_modules_are_so_short_that_they_could_join_another() -> None:

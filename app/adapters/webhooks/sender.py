@@ -166,7 +166,7 @@ class AiohttpSender(WebhookSender):
         began = loop.time()
         try:
             # What was registered under other settings, or by other rules, is judged by those of now.
-            target = receiver_url(url, insecure=self._insecure, ports=self._ports)
+            target = URL(receiver_url(url, insecure=self._insecure, ports=self._ports), encoded=True)
             async with timeout(self._total_s):
                 await self._exchange(target, headers, body, heard)
         except Refused:
@@ -178,11 +178,10 @@ class AiohttpSender(WebhookSender):
         latency_ms = round((loop.time() - began) * 1000)
         return _answer(heard, failure, latency_ms, self._clock)
 
-    async def _exchange(self, url: str, headers: Mapping[str, str], body: bytes, heard: _Heard) -> None:
+    async def _exchange(self, url: URL, headers: Mapping[str, str], body: bytes, heard: _Heard) -> None:
         sent = CIMultiDict(self._own_headers)
         sent.update(headers)
-        target = URL(url, encoded=True)
-        async with self._session.post(target, data=body, headers=sent, allow_redirects=False) as response:
+        async with self._session.post(url, data=body, headers=sent, allow_redirects=False) as response:
             heard.status = response.status
             heard.retry_after = response.headers.get("Retry-After")
             try:

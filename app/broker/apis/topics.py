@@ -35,12 +35,9 @@ async def _create(node: Node, asked: CreatableTopic, *, dry: bool) -> CreatableT
             return _created(asked.name, stored.partitions, None)
         topic = await node.topics.create(asked.name, partitions, configs)
     except Refused as refused:
+        code, message = refused.code, refused.message
         return CreatableTopicResult(
-            name=asked.name,
-            topic_id=None,
-            error_code=refused.code,
-            error_message=refused.message,
-            configs=None,
+            name=asked.name, topic_id=None, error_code=code, error_message=message, configs=None
         )
     return _created(topic.name, len(topic.partitions), topic)
 
