@@ -120,7 +120,7 @@ class LogWriter:
         async with AsyncExitStack() as failed:
             self._producer = await self._open()
             failed.push_async_callback(stop_client, self._producer)
-            await self._first_record()
+            await self._write_first_record()
             failed.pop_all()
         return self
 
@@ -131,7 +131,7 @@ class LogWriter:
         await stop_client(self._producer)
         await asyncio.gather(*self._closing)
 
-    async def _first_record(self) -> None:
+    async def _write_first_record(self) -> None:
         """Write a record of no meaning, and so learn the broker's time and that partitions have leaders.
 
         Raises:

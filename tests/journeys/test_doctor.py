@@ -16,6 +16,7 @@ from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, open_deployment
 from app.doctor.invariants.check import InvariantCheck, Report, print_report
 from app.doctor.running_service import Finding, ServiceCheck
+from app.http.listen import listening_url
 from app.process.startup import installed_version
 from app.settings import Settings
 from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
@@ -118,6 +119,7 @@ async def test_without_an_address_both_the_last_start_and_these_settings_are_ask
         settings = Settings(host="0.0.0.0", port=2)  # noqa: S104 - nothing is bound
         (found,) = (await ServiceCheck(settings, None, deployment)()).findings
 
+    assert listening_url(settings.host, settings.port) == "http://127.0.0.1:2"
     assert found.found == "no service runs at http://127.0.0.1:1 or at http://127.0.0.1:2"
 
 
