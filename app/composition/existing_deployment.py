@@ -71,12 +71,9 @@ def _fix(folder: Path) -> str:
 
 
 def _nearest_deployment(folder: Path) -> Path | None:
-    """Return the folder of a deployment near this one, which the caller may have meant."""
-    configured = os.environ.get(f"{PREFIX}DATA_DIR")
-    likely = [folder / DEFAULT_FOLDER, *([Path(configured)] if configured else []), DEFAULT_FOLDER]
-    for one in likely:
-        if (one / DATABASE_FILE).is_file():
-            return one
+    """Return the folder of a deployment that the caller may have meant; the nearest place or name first."""
     beside = {path.parent.name: path.parent for path in folder.parent.glob(f"*/{DATABASE_FILE}")}
-    close = difflib.get_close_matches(folder.name, beside, n=1)
-    return beside[close[0]] if close else None
+    close = [beside[name] for name in difflib.get_close_matches(folder.name, beside, n=1)]
+    configured = os.environ.get(f"{PREFIX}DATA_DIR")
+    likely = [folder / DEFAULT_FOLDER, *close, *([Path(configured)] if configured else []), DEFAULT_FOLDER]
+    return next((one for one in likely if (one / DATABASE_FILE).is_file()), None)

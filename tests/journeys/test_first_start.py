@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from app.cli.main import app
 from app.cli.migrate import migrate_store
 from app.cli.tenants import create_tenant
-from app.composition.existing_deployment import require_deployment
+from app.composition.existing_deployment import DEFAULT_FOLDER, require_deployment
 from app.process.startup import CannotStart, known_variables, unknown_variables, warn_of_unknown_variables
 from app.settings import Settings
 from tests.journeys.service import begin_deployment, entries, veristream
@@ -85,6 +85,20 @@ async def test_r12_the_exit_status_is_2_and_the_message_names_the_folder_that_wa
     assert f"--data-dir {tmp_path / 'veristream-data'}" in err
     assert f"veristream up --data-dir {mistyped}" in err
     assert "SERVICE_DATADIR is not a setting of veristream; the nearest one is SERVICE_DATA_DIR" in err
+
+
+def test_r12_a_folder_of_a_near_name_is_meant_before_the_usual_one_where_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_deployment(tmp_path / "acme-data")
+    (tmp_path / "here").mkdir()
+    begin_deployment(tmp_path / "here" / DEFAULT_FOLDER)
+    monkeypatch.chdir(tmp_path / "here")
+
+    with pytest.raises(CannotStart, match=f"did you mean --data-dir {tmp_path / 'acme-data'}[?]"):
+        require_deployment(Settings(data_dir=tmp_path / "acme-dta"))
+    with pytest.raises(CannotStart, match=f"did you mean --data-dir {DEFAULT_FOLDER}[?]"):
+        require_deployment(Settings(data_dir=tmp_path / "nothing like it"))
 
 
 async def test_r12_an_empty_folder_holds_no_deployment(tmp_path: Path) -> None:
