@@ -1,9 +1,11 @@
 """Run the HTTP front: its ports, its limits, and the socket it serves."""
 
+import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
 
 import structlog
 from aiohttp import web
@@ -16,7 +18,7 @@ from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, now
 from app.configuration.front import is_secure, parse_rate_limits
 from app.http.listen import Leaving, listening_url
-from app.http.ports import FrontSettings
+from app.http.ports import FrontPorts, FrontSettings
 from app.http.rate_limit_sharing import LimitSharing
 from app.http.rate_limits import RateLimiter
 from app.http.routes.health import serving_health
@@ -26,12 +28,21 @@ from app.observability.health_probes import Probe
 from app.process.startup import taken
 from app.settings import Settings, SettingsRefused
 from app.vision.forker import Forker
+from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
+from streams.audit.commit import Commit
 from streams.catalog.handler import Catalogue
+from streams.ports.records import Change, Committed
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Worker
 from streams.runtime.tables import partitions_of
+
+STORE_S: Final = 60.0
+"""How long a start writes again to a store that does not answer in time; a busy Cassandra was seen to be late
+after it had opened its tables."""
+
+AGAIN_AFTER_S: Final = 1.0
 
 log = structlog.get_logger("veristream")
 
@@ -53,7 +64,7 @@ async def open_front(
     At its end it is not ready for `drain_s`, then takes no more connections, and finishes what is under way.
 
     Raises:
-        StoreUnavailable: No broker answers.
+        StoreUnavailable: No broker answers, or the store takes nothing for `STORE_S`.
     """
     async with AsyncExitStack() as stack:
         url, leaving = _public_url(settings, listening), Leaving()
@@ -65,9 +76,7 @@ async def open_front(
             settings, deployment, writer, access, request_reply, leaving, worker, forker, lists
         )
         ports = await stack.enter_async_context(opening)
-        await Catalogue(ports.stores.records, ports.commit, now).install_first()
-        marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
-        start_id = await write_front_start(ports.commit, settings, marks, address)
+        start_id = await _write_start(settings, deployment, ports, listening)
         chosen = _front_settings(settings, deployment, url, start_id)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
@@ -82,6 +91,36 @@ async def open_front(
         await _listen(settings, runner, listening)
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+async def _write_start(
+    settings: Settings, deployment: Deployment, ports: FrontPorts, listening: socket.socket
+) -> str:
+    """Write the first catalogue if there is none, and the row of this start; returns the id of the row."""
+    commit, marks = commit_again(ports.commit), SettingMarks.under(deployment.root_key)
+    await Catalogue(ports.stores.records, commit, now).install_first()
+    address = listening_url(*listening.getsockname()[:2])
+    return await write_front_start(commit, settings, marks, address)
+
+
+def commit_again(commit: Commit, for_s: float = STORE_S, again_after_s: float = AGAIN_AFTER_S) -> Commit:
+    """Return a commit that repeats a change for so long while the store is unavailable.
+
+    A change that was written after all is not written twice: `Journal.commit` finds its record.
+    """
+
+    async def repeat(change: Change) -> Committed:
+        deadline = asyncio.get_running_loop().time() + for_s
+        while True:
+            try:
+                return await commit(change)
+            except StoreUnavailable as error:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+                log.warning("front.store_late", cause=str(error))
+            await asyncio.sleep(again_after_s)
+
+    return repeat
 
 
 async def _listen(settings: Settings, runner: web.AppRunner, listening: socket.socket) -> None:

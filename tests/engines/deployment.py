@@ -91,7 +91,7 @@ async def open_deployment(folder: Path, *, managed: bool = False) -> AsyncIterat
         await asyncio.gather(stack.enter_async_context(kafka), stack.enter_async_context(cassandra))
         given = settings(folder, kafka, cassandra)
         await veristream_json(folder / "operator", "migrate", given=given)
-        client = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=120)))
+        client = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=300)))
         tenant = await make_tenant(folder / "operator", given=given)
         front, worker = await start_roles(folder, given)
         service = Service(folder / "front", front.url, *tenant, client, front)

@@ -121,9 +121,17 @@ ELSEWHERE: Final = frozenset(
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The caller's environment without its SERVICE_* settings, limits off, stacks printed at SIGABRT."""
+    """The caller's environment without its SERVICE_* settings, limits off, stacks printed at SIGABRT.
+
+    A decision is waited for as long as a start, however busy the machine.
+    """
     stored = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
-    own = {"SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", "PYTHONFAULTHANDLER": "1"}
+    own = {
+        "SERVICE_RATE_LIMITS": "off",
+        "SERVICE_ANSWER_TIMEOUT_S": str(START_S),
+        "SERVICE_LOG_FORMAT": "json",
+        "PYTHONFAULTHANDLER": "1",
+    }
     return {**stored, **own, **(given or {})}
 
 
@@ -338,7 +346,7 @@ async def running_service(
     role = await start(data_dir, "up", "--port", "0", given=given)
     try:
         tenant, live_key, test_key = await make_tenant(data_dir)
-        async with ClientSession(timeout=ClientTimeout(total=120)) as client:
+        async with ClientSession(timeout=ClientTimeout(total=START_S)) as client:
             yield Service(data_dir, role.url, tenant, live_key, test_key, client, role)
     except BaseException:
         print_last(role.log)

@@ -27,7 +27,7 @@ CALLERS: Final = 8
 REST_S: Final = 0.4
 """Some 15 to 20 verifications a second, and no more than a busy machine can take."""
 
-SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", "SERVICE_ANSWER_TIMEOUT_S": "120", **METRICS}
+SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", **METRICS}
 """Both fronts read the same partition of answers, and must not mix them up."""
 
 

@@ -1,5 +1,6 @@
 """Point 20, S58, S59: each act that matters is audited, once; erasing a subject breaks no chain."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -8,9 +9,12 @@ from typing import Any, Final
 import pyotp
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from app.adapters.security.crypto import RootKey
+from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.composition.front import commit_again
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import open_deployment
 from app.http.denials import DENIALS
@@ -18,8 +22,10 @@ from app.settings import Settings
 from schemas.audit import AuditFilter, SealAudit
 from schemas.ids import PLATFORM, SubjectId, TenantId
 from schemas.people import Role
+from schemas.problems import StoreUnavailable
 from streams.audit.handler import SealChain, verify_chain
 from tests.builders import ACME
+from tests.chaos.store_lock import nobody_writes
 from tests.http.furnished import HOOKS, SUBJECT, Furnished, open_furnished
 from tests.http.reviewers import CHANGE, CONFIRM, CURRENT, PASSWORD, RESET, TOTP, VERIFY, WRONG, open_office
 from tests.http.support import BARE, BASE_URL, Front, Response
@@ -201,6 +207,33 @@ async def test_s59_a_start_is_a_row_that_names_settings_and_no_value(tmp_path: P
         row.context["changes"]["settings"]
     )
     assert [secret for secret in (token, "12.5", str(tmp_path)) if secret in str(row)] == []
+
+
+async def test_s59_a_start_whose_store_is_late_is_a_row_once_it_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 20)
+    settings = Settings(data_dir=tmp_path)
+    async with open_deployment(settings) as deployment:
+        commit, marks = deployment.stores.journal.commit, SettingMarks.under(deployment.root_key)
+        with capture_logs() as logged:
+            async with nobody_writes(tmp_path):
+                with pytest.raises(StoreUnavailable):
+                    await write_front_start(
+                        commit_again(commit, 0.1, 0.05), settings, marks, "http://[::1]:1"
+                    )
+                patient = commit_again(commit, 600, 0.05)
+                start = asyncio.create_task(write_front_start(patient, settings, marks, "http://[::1]:2"))
+                refused = len(logged)
+                while len(logged) < refused + 2:  # noqa: ASYNC110 - a log has no event
+                    await asyncio.sleep(0.01)
+            start_id = await start
+        rows = await deployment.stores.audit_log.page(
+            PLATFORM, AuditFilter(action="service.started"), limit=9
+        )
+
+    assert [row.event_id for row in rows] == [start_id]
+    assert {one["event"] for one in logged} == {"front.store_late"}
 
 
 KEY = RootKey(b"r" * 32)

@@ -11,6 +11,8 @@ from tests.journeys.service import make_tenant, running_service
 AT_ONCE = 24
 """More than wait in half of the answer timeout on any machine that runs the tests."""
 
+SETTINGS = {"SERVICE_VERIFICATIONS_AT_ONCE": "2", "SERVICE_ANSWER_TIMEOUT_S": "30"}
+
 BETWEEN = 6
 """Decisions of the busy tenant while the quiet one waits: what was released, and one turn more."""
 
@@ -21,7 +23,7 @@ MEBIBYTE = 1024 * 1024
 
 async def test_s62_a_tenant_beside_a_busy_one_is_served_in_its_turn_and_never_refused(tmp_path: Path) -> None:
     wire = bodies(2, width=320)
-    async with running_service(tmp_path, {"SERVICE_VERIFICATIONS_AT_ONCE": "2"}, preloaded=True) as service:
+    async with running_service(tmp_path, SETTINGS, preloaded=True) as service:
         _, other_key, _ = await make_tenant(tmp_path, "Globex")
         busy = Tenant(service, service.live_key, wire, "busy")
         quiet = Tenant(service, other_key, wire, "quiet")
