@@ -81,6 +81,8 @@ async def measure_waiting(access: LogAccess) -> Waiting:
         redriven = await admin.list_consumer_group_offsets(REDRIVE_GROUP, partitions=[LETTERS])
     async with _open_reader(access) as reader:
         asked = [*partitions, LETTERS]
+        reader.assign(asked)  # so it asks for all topics at once; one by one each takes a tenth of a second
+        reader.pause(*asked)
         begins, ends = await reader.beginning_offsets(asked), await reader.end_offsets(asked)
         settled = {
             place: max(committed[place].offset if place in committed else 0, begins[place])

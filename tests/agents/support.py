@@ -39,6 +39,8 @@ from streams.verification.change import Remembered
 ACME = TenantId("ten_acme")
 QUICK = RetryPolicy(first_s=0.01, longest_s=0.05, failures=2)
 PROCESS = Path(__file__).with_name("worker_process.py")
+PATIENCE_S = 600.0
+"""How long a command is waited for on a busy machine."""
 
 KEYS = RecordKeys(RootKey(b"r" * 32).derive)
 """What signs and checks the records of these tests."""
@@ -84,7 +86,7 @@ def decided(command: SubmitVerification, *, replayed: bool = False) -> Verificat
 
 
 async def ask(
-    gateway: RequestReply, name: str, timeout_s: float = 120, *, once: str | None = None
+    gateway: RequestReply, name: str, timeout_s: float = PATIENCE_S, *, once: str | None = None
 ) -> VerificationDecided:
     """Ask for the verification of that name to be decided."""
     command = submission(name)

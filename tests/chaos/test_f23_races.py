@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.fleet import Fleet, Profile, running_fleet
+from tests.chaos.fleet import UNHURRIED, Fleet, Profile, running_fleet
 from tests.chaos.load import Answer, open_client
 from tests.chaos.sizes import seeded
 from tests.chaos.verdict import check
@@ -41,7 +41,7 @@ class Race:
 @pytest.mark.on_engines
 async def test_one_record_comes_of_a_race_for_one_key_at_two_fronts(tmp_path: Path, profile: Profile) -> None:
     chance = seeded("F23")
-    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+    async with running_fleet(tmp_path, profile, **UNHURRIED) as fleet, open_client() as client:
         *fronts, _ = await asyncio.gather(
             fleet.front(SERVICE_FRONT_INSTANCE="0"),
             fleet.front(SERVICE_FRONT_INSTANCE="1"),

@@ -204,7 +204,7 @@ BAD: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"occurred_at": "0001-01-01T00:00:00+14:00"}, "/occurred_at"),
     ({"occurred_at": 1_700_000_000}, "/occurred_at"),
     ({"occurred_at": rfc3339(now() - timedelta(hours=25))}, "/occurred_at"),
-    ({"occurred_at": rfc3339(now() + timedelta(minutes=60))}, "/occurred_at"),
+    ({"occurred_at": rfc3339(now() + timedelta(days=1))}, "/occurred_at"),
     ({"reference": "x" * 129}, "/reference"),
     ({"reference": "a\nb"}, "/reference"),
     ({"counterparty": {"name": "Ada"}}, "/counterparty/kind"),
