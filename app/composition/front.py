@@ -3,9 +3,10 @@
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import structlog
 from aiohttp import web
@@ -14,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from app.adapters.security.key_versions import CursorKeys
 from app.composition.front_ports import open_front_ports
 from app.composition.lists import ProcessLists
-from app.composition.start_audit import SettingMarks, write_front_start
+from app.composition.start_audit import AGAIN_AFTER_S, SettingMarks, write_front_start
 from app.composition.stores import Deployment, now
 from app.configuration.front import is_secure, parse_rate_limits
 from app.http.listen import Leaving, listening_url
@@ -30,7 +31,6 @@ from app.settings import Settings, SettingsRefused
 from app.vision.forker import Forker
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from streams.audit.commit import Commit
 from streams.catalog.handler import Catalogue
 from streams.ports.records import Change, Committed
 from streams.runtime.kafka_client_config import LogAccess
@@ -39,10 +39,10 @@ from streams.runtime.supervisor import Worker
 from streams.runtime.tables import partitions_of
 
 STORE_S: Final = 60.0
-"""How long a start writes again to a store that does not answer in time; a busy Cassandra was seen to be late
+"""How long a start asks again of a store that does not answer in time; a busy Cassandra was seen to be late
 after it had opened its tables."""
 
-AGAIN_AFTER_S: Final = 1.0
+T = TypeVar("T")
 
 log = structlog.get_logger("veristream")
 
@@ -64,7 +64,7 @@ async def open_front(
     At its end it is not ready for `drain_s`, then takes no more connections, and finishes what is under way.
 
     Raises:
-        StoreUnavailable: No broker answers, or the store takes nothing for `STORE_S`.
+        StoreUnavailable: No broker answers, or the store does not answer for `STORE_S`.
     """
     async with AsyncExitStack() as stack:
         url, leaving = _public_url(settings, listening), Leaving()
@@ -97,30 +97,33 @@ async def _write_start(
     settings: Settings, deployment: Deployment, ports: FrontPorts, listening: socket.socket
 ) -> str:
     """Write the first catalogue if there is none, and the row of this start; returns the id of the row."""
-    commit, marks = commit_again(ports.commit), SettingMarks.under(deployment.root_key)
-    await Catalogue(ports.stores.records, commit, now).install_first()
-    address = listening_url(*listening.getsockname()[:2])
+    await while_unavailable(Catalogue(ports.stores.records, ports.commit, now).install_first)
+    marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
+
+    async def commit(change: Change) -> Committed:  # again the same change, whose row is then one
+        return await while_unavailable(partial(ports.commit, change))
+
     return await write_front_start(commit, settings, marks, address)
 
 
-def commit_again(commit: Commit, for_s: float = STORE_S, again_after_s: float = AGAIN_AFTER_S) -> Commit:
-    """Return a commit that repeats a change for so long while the store is unavailable.
+async def while_unavailable(
+    act: Callable[[], Awaitable[T]], for_s: float = STORE_S, again_after_s: float = AGAIN_AFTER_S
+) -> T:
+    """Repeat an act for so long while the store is unavailable; one that may be repeated.
 
-    A change that was written after all is not written twice: `Journal.commit` finds its record.
+    Raises:
+        StoreUnavailable: It still is.
     """
-
-    async def repeat(change: Change) -> Committed:
-        deadline = asyncio.get_running_loop().time() + for_s
-        while True:
-            try:
-                return await commit(change)
-            except StoreUnavailable as error:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-                log.warning("front.store_late", cause=str(error))
-            await asyncio.sleep(again_after_s)
-
-    return repeat
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + for_s
+    while True:
+        try:
+            return await act()
+        except StoreUnavailable as error:
+            if loop.time() > deadline:
+                raise
+            log.warning("front.store_late", cause=str(error))
+        await asyncio.sleep(again_after_s)
 
 
 async def _listen(settings: Settings, runner: web.AppRunner, listening: socket.socket) -> None:

@@ -23,7 +23,7 @@ from streams.audit.rows import write_row
 from streams.runtime.outbox_relay import beside
 
 AGAIN_AFTER_S: Final = 1.0
-"""Between two attempts of a worker to write its row while the store is away."""
+"""Between two attempts to write what a start writes while the store is away."""
 
 FRONT: Final = "front"
 """The subject of a front's row."""

@@ -55,6 +55,7 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
+@pytest.mark.timeout(1_800)  # beside two busy loops mypy without its cache took over 900 s
 @pytest.mark.parametrize(
     "command",
     [

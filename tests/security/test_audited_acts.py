@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from structlog.testing import capture_logs
 from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.composition.front import commit_again
+from app.composition.front import while_unavailable
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import open_deployment
 from app.http.denials import DENIALS
@@ -24,6 +25,7 @@ from schemas.ids import PLATFORM, SubjectId, TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
 from streams.audit.handler import SealChain, verify_chain
+from streams.ports.records import Change, Committed
 from tests.builders import ACME
 from tests.chaos.store_lock import nobody_writes
 from tests.http.furnished import HOOKS, SUBJECT, Furnished, open_furnished
@@ -215,19 +217,22 @@ async def test_s59_a_start_whose_store_is_late_is_a_row_once_it_can_be_written(
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 20)
     settings = Settings(data_dir=tmp_path)
     async with open_deployment(settings) as deployment:
-        commit, marks = deployment.stores.journal.commit, SettingMarks.under(deployment.root_key)
+        journal, marks = deployment.stores.journal, SettingMarks.under(deployment.root_key)
+
+        def start(for_s: float) -> Coroutine[Any, Any, str]:
+            async def commit(change: Change) -> Committed:
+                return await while_unavailable(partial(journal.commit, change), for_s, again_after_s=0.05)
+
+            return write_front_start(commit, settings, marks, "http://[::1]:1")
+
         with capture_logs() as logged:
             async with nobody_writes(tmp_path):
                 with pytest.raises(StoreUnavailable):
-                    await write_front_start(
-                        commit_again(commit, 0.1, 0.05), settings, marks, "http://[::1]:1"
-                    )
-                patient = commit_again(commit, 600, 0.05)
-                start = asyncio.create_task(write_front_start(patient, settings, marks, "http://[::1]:2"))
-                refused = len(logged)
+                    await start(for_s=0.1)
+                patient, refused = asyncio.create_task(start(for_s=600)), len(logged)
                 while len(logged) < refused + 2:  # noqa: ASYNC110 - a log has no event
                     await asyncio.sleep(0.01)
-            start_id = await start
+            start_id = await patient
         rows = await deployment.stores.audit_log.page(
             PLATFORM, AuditFilter(action="service.started"), limit=9
         )
