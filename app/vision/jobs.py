@@ -75,9 +75,10 @@ class Job(Generic[R]):
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
 
-FIXED_CPU_S: Final = 20
-"""Limit for work whose size no image changes, which takes 0.1 s at most: far away, because on a busy virtual
-machine waiting counts as processor time, and ended an honest comparison of faces at 4 s."""
+BOUNDED_CPU_S: Final = 20
+"""Limit for work that bounds itself, by a fixed size or by the numbers of lines, codes and faces it looks at:
+tenths of a second, a hostile page ten times as much. Far away, because on a busy virtual machine waiting
+counts as processor time: 4 s ended an honest comparison of faces, and 8 s the reading of an honest slip."""
 
 PING: Final = Job("ping", 1, result=TypeAdapter(bool))
 """Answers true: the child lives."""
@@ -87,22 +88,30 @@ EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tup
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
 SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
 ENCODE: Final[Job[bytes]] = Job("encode", 4, TypeAdapter(tuple[Box]), gives=Gives.FILE)
-FIND_LINES: Final = Job("find_lines", 6, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
-"""A page takes a few tenths; with 3 s a machine on which much waited ended an honest one."""
+FIND_LINES: Final = Job(
+    "find_lines", BOUNDED_CPU_S, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...])
+)
 READ_LINES: Final = Job(
-    "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...], Detail]), TypeAdapter(tuple[TextLine, ...])
+    "read_lines",
+    BOUNDED_CPU_S,
+    TypeAdapter(tuple[tuple[Quad, ...], Detail]),
+    TypeAdapter(tuple[TextLine, ...]),
 )
 READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
-READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
-FIND_FACES: Final = Job("find_faces", 6, TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...]))
-EMBED: Final = Job("embed", FIXED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
-CHIP: Final[Job[bytes]] = Job("chip", FIXED_CPU_S, TypeAdapter(tuple[Face]), gives=Gives.FILE)
+READ_DOCUMENT: Final = Job(
+    "read_document", BOUNDED_CPU_S, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings)
+)
+FIND_FACES: Final = Job(
+    "find_faces", BOUNDED_CPU_S, TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...])
+)
+EMBED: Final = Job("embed", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
+CHIP: Final[Job[bytes]] = Job("chip", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), gives=Gives.FILE)
 """Answers the RGB pixels of the aligned face, a square, row after row."""
-PARALLAX: Final = Job("parallax", FIXED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
+PARALLAX: Final = Job("parallax", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
 """The file is the chip of the other picture's face."""
 PRINT_ROWS: Final = Job("print_rows", 4, result=TypeAdapter(int))
-LIVENESS: Final = Job("liveness", FIXED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
+LIVENESS: Final = Job("liveness", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
 
 
 class EngineFacts(Frozen):
