@@ -48,10 +48,11 @@ class Sampler:
         self._began_s = time.process_time()
         self._read_s = {ident: _cpu_s(ident) for ident in sys._current_frames()}
         signal.signal(signal.SIGPROF, self._sample)
-        signal.setitimer(signal.ITIMER_PROF, EVERY_S, EVERY_S)
+        signal.setitimer(signal.ITIMER_PROF, EVERY_S)
 
     def end(self) -> float:
         """Stop sampling; return the processor seconds of the process since the beginning."""
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         return time.process_time() - self._began_s
 
@@ -66,6 +67,8 @@ class Sampler:
                 stage = stage_of(frame)
                 self.spent_s[stage] += spent_s
                 self.places_s[f"{stage}: {_place(frame)}"] += spent_s
+        # Only now, for a sample may take as long on a slow machine.
+        signal.setitimer(signal.ITIMER_PROF, EVERY_S)
 
 
 def _cpu_s(ident: int) -> float:
