@@ -77,7 +77,7 @@ Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
 
 BOUNDED_CPU_S: Final = 20
 """Limit for work that bounds itself, by a fixed size or by the numbers of lines, codes and faces it looks at:
-tenths of a second, a hostile page ten times as much. Far away, because on a busy virtual machine waiting
+tenths of a second, a hostile page twenty times as much. Far away, because on a busy virtual machine waiting
 counts as processor time: 4 s ended an honest comparison of faces, and 8 s the reading of an honest slip."""
 
 PING: Final = Job("ping", 1, result=TypeAdapter(bool))
