@@ -34,7 +34,7 @@ ANSWER_S = 120
 """A bound for what hangs; schemathesis's own is 10 s, which a busy machine may need for an answer."""
 
 SHARES = 4
-"""Of the operations; all of them in one test took 13 minutes on a busy machine, and a test may take 15."""
+"""Tests among which the operations are shared; one for all took 13 of its 15 minutes on a busy machine."""
 
 CHECKS = [
     not_a_server_error,
