@@ -4,8 +4,6 @@ import asyncio
 import ctypes
 import difflib
 import gc
-import importlib
-import importlib.util
 import os
 import signal
 import socket
@@ -15,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import structlog
+import uvloop
 
 from app.settings import PREFIX, Settings
 
@@ -61,13 +60,11 @@ class CannotStart(Exception):
 
 
 def run(role: Coroutine[Any, Any, None]) -> None:
-    """Run a role of the service to its end, on uvloop where it is installed (`veristream[fast]`).
+    """Run a role of the service to its end, on uvloop.
 
     The policy, not only this loop: Faust's consumer makes a loop of its own on its thread.
     """
-    if importlib.util.find_spec("uvloop") is not None:
-        uvloop = importlib.import_module("uvloop")
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     asyncio.run(stoppable(role))
 
 

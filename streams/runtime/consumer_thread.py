@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
+from faust.transport.consumer import ensure_TPset
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.threads import ServiceThread, WorkerThread
@@ -51,6 +53,17 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
     """The thread that talks to the broker, asking for fetches that return in time."""
 
     Worker: type[WorkerThread] = _DaemonThread
+
+    _assigned: tuple[AbstractSet[Any], set[TP]] = (frozenset(), set())
+    """The partitions that aiokafka has, and the same as Faust's."""
+
+    @override
+    def assignment(self) -> set[TP]:
+        """Return the assigned partitions, converted once for each assignment: every look asks for them."""
+        assigned: AbstractSet[Any] = self._ensure_consumer().assignment()
+        if assigned is not self._assigned[0]:
+            self._assigned = (assigned, ensure_TPset(assigned))
+        return self._assigned[1]
 
     @override
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:

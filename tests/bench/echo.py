@@ -24,7 +24,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.process.startup import wait_for_stop_signal
+from app.process.startup import run, wait_for_stop_signal
 from tests.bench.library_calls import EVENTS, LibraryCalls
 
 PARTITIONS = 8
@@ -142,4 +142,4 @@ async def serve(folder: Path, *, laden: bool) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]), laden="--laden" in sys.argv))
+    run(serve(Path(sys.argv[1]), laden="--laden" in sys.argv))
