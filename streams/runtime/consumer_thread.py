@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
+import structlog
 from faust.transport.consumer import ensure_TPset
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -14,6 +15,11 @@ from typing_extensions import override
 
 from streams.runtime.fetch_sessions import FetchSessions
 from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
+
+log = structlog.get_logger(__name__)
+
+END_S: Final = 2.0
+"""How long a stopped consumer's thread may take to end; the loop of the worker stands still meanwhile."""
 
 
 class Parent(Protocol):
@@ -47,6 +53,17 @@ class _DaemonThread(WorkerThread):
     def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)
         self.daemon = True
+
+    @override
+    def stop(self) -> None:
+        """Wait for the end of the thread, which has left its group; mode waits without a limit.
+
+        A task of aiokafka that keeps a cancellation to itself would stop the loop that asks for ever.
+        """
+        if not self.is_stopped.wait(END_S):
+            left = asyncio.all_tasks(self.service.thread_loop)
+            names = sorted(getattr(task.get_coro(), "__qualname__", "") for task in left)
+            log.warning("consumer.thread_abandoned", after_s=END_S, tasks=names)
 
 
 class PatchedThread(driver.AIOKafkaConsumerThread):

@@ -1,6 +1,8 @@
 """A worker that stops ends its consumer, also while that waits to fetch again or the stop is cut short."""
 
 import asyncio
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from tests.chaos.proxy import Proxy
 
 PAUSE_S = 600.0
 """Longer than the test: the stop comes within the pause."""
+
+FAR_S = 60.0
+"""Longer than a worker takes to stop."""
 
 
 async def test_a_stop_while_a_failed_fetch_waits_closes_the_consumer(
@@ -66,3 +71,35 @@ async def test_a_stop_that_is_cut_short_ends_the_thread_that_talks_to_the_broker
         assert thread.daemon
 
     await until(ended)
+
+
+async def test_a_consumer_thread_that_does_not_end_is_left_behind(
+    broker: Broker, writer: LogWriter, tmp_path: Path
+) -> None:
+    """A task of aiokafka may keep a cancellation to itself; the worker would wait for it for ever."""
+    let_go = threading.Event()
+    far = threading.Timer(FAR_S, let_go.set)  # ends the wait that would have no end
+    far.start()
+
+    async def decide(command: SubmitVerification) -> VerificationDecided:
+        return decided(command)
+
+    async def keep_cancellations() -> None:
+        while not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+
+    async def ended() -> bool:
+        return not thread.is_alive()
+
+    app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide)
+    async with running_worker(lambda: app) as worker:
+        await worker.wait_ready()
+        service: Any = patched(app.consumer)._thread
+        thread = service._thread
+        asyncio.run_coroutine_threadsafe(keep_cancellations(), service.thread_loop)
+
+    assert thread.is_alive()
+    let_go.set()
+    await until(ended)
+    far.cancel()
