@@ -59,7 +59,7 @@ from streams.transactions.keyed_hashes import KeyedHashes, keys_of
 from streams.transactions.opening import open_parts, seal_parts
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import request_label
-from streams.transactions.row import newest_id
+from streams.transactions.row import VelocityRow, newest_id
 from streams.transactions.rules import SubjectState, decide
 from streams.transactions.sandbox import scenario_for
 from streams.transactions.scheduler import ExpireHolds
@@ -140,13 +140,31 @@ class ScreenTransactions:
         return None
 
     async def _screen(self, command: ScreenTransaction) -> TransactionScreened:
+        tenant_id = command.tenant_id
         try:
-            subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
-            record = await self._find(command)
+            subject_id = await open_subject_id(self._stores.vault, tenant_id, command.subject_id)
+            scenario = scenario_for(subject_id, livemode=command.livemode)
+            await self._wait(command, scenario)
+            now = to_milliseconds(self._clock())
+            (record, request, row, subject), (policy, settings, lists) = await asyncio.gather(
+                asyncio.gather(  # at once, for a store may answer all in one batch
+                    self._find(command),
+                    self._open(command, subject_id),
+                    self._rows.load(command, subject_id, now),
+                    self._standings.of_subject(command),
+                ),
+                asyncio.gather(
+                    self._policies(tenant_id),
+                    self._settings(tenant_id),
+                    self._lists.state_of(tenant_id),
+                ),
+            )
             if record is not None:
-                return await self._again(command, subject_id, record)
-            request = await self._open(command, subject_id)
-            return await self._decide(command, subject_id, request)
+                return await self._again(command, record, row)
+            standing = await self._standings.add_stream(subject, command, request, now)
+            state = _state_of(standing, settings, scenario)
+            context = CheckContext(tenant_id, command.livemode, command.subject_key, now, lists)
+            return await self._decide(command, request, row, standing, policy, state, context)
         except Erased:
             raise subject_erased() from None
 
@@ -169,13 +187,12 @@ class ScreenTransactions:
             raise Refused.because(ProblemCode.STORE_FAILED, message) from None
 
     async def _again(
-        self, command: ScreenTransaction, subject_id: SubjectId, record: Record
+        self, command: ScreenTransaction, record: Record, row: VelocityRow
     ) -> TransactionScreened:
         """Answer a command that was decided before; what a crash left undone is done now."""
         if record.fingerprint != command.fingerprint:
             raise key_reused()
         first = StoredTransaction.from_bytes(record.first_body or record.body)
-        row = await self._rows.load(command, subject_id, self._clock())
         parts = await open_parts(self._stores, command.tenant_id, first)
         outcome = OUTCOME_CLASS[first.transaction.decision]
         self._rows.add(command, row, command.transaction_id, parts.request, outcome)
@@ -187,24 +204,21 @@ class ScreenTransactions:
         return TransactionScreened(transaction_id=command.transaction_id, replayed=replayed)
 
     async def _decide(
-        self, command: ScreenTransaction, subject_id: SubjectId, request: TransactionRequest
+        self,
+        command: ScreenTransaction,
+        request: TransactionRequest,
+        row: VelocityRow,
+        standing: Standing,
+        policy: PublishedPolicy,
+        state: SubjectState,
+        context: CheckContext,
     ) -> TransactionScreened:
-        scenario = scenario_for(subject_id, livemode=command.livemode)
-        await self._wait(command, scenario)
-        now = to_milliseconds(self._clock())
-        row, standing, policy, settings, lists = await asyncio.gather(  # a store may answer all at once
-            self._rows.load(command, subject_id, now),
-            self._standings.read(command, request, now),
-            self._policies(command.tenant_id),
-            self._settings(command.tenant_id),
-            self._lists.state_of(command.tenant_id),
-        )
+        subject_id, now = request.subject_id, context.at
         self._counters.note_policy(command.tenant_id, loads=policy.compiled is not None)
-        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
-        features = () if scenario is not None else policy.asked_of_keys
+        features = () if state.scenario is not None else policy.asked_of_keys
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
-        judged = await self._judge(context, request, policy, earlier, _state_of(standing, settings, scenario))
+        judged = await self._judge(context, request, policy, earlier, state)
         decided = judged.decided
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
@@ -215,7 +229,7 @@ class ScreenTransactions:
         uses = self._contacts.uses_of(request, context)
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
         if not committed.won:
-            return await self._again(command, subject_id, committed.record)
+            return await self._again(command, committed.record, row)
         self._counters.note(decided)
         outcome_class = OUTCOME_CLASS[decided.decision]
         self._rows.add(command, row, command.transaction_id, request, outcome_class)

@@ -1,6 +1,6 @@
 """What lasts of decisions about a subject: its suspension, and its streams of payments (G121, G122)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -24,27 +24,35 @@ class Standings:
     stores: Stores
     hashes: KeyedHashes
 
-    async def read(self, command: ScreenTransaction, request: TransactionRequest, now: datetime) -> Standing:
-        """Return what lasts of the subject and of the stream of a tick.
-
-        Raises:
-            Refused: VALIDATION_FAILED; the stream is another subject's, or the tick is not its next one.
-        """
-        subject, version = await self._subject(command)
-        if request.stream is None:
-            return Standing(subject, version)
-        record = await self._stream(command, request.stream, now)
-        stream = StreamStanding.from_bytes(record.body)
-        _refuse_out_of_order(command, request.stream, stream)
-        return Standing(subject, version, stream, record.id, record.version, record.created_at)
-
-    async def _subject(self, command: ScreenTransaction) -> tuple[SubjectStanding, int]:
+    async def of_subject(self, command: ScreenTransaction) -> Standing:
+        """Return what lasts of the subject."""
         kind, about = RecordKind.SUBJECT_STANDING, standing_id(command.subject_key)
         try:
             record = await self.stores.records.get(command.tenant_id, kind, about)
         except NotFound:
-            return SubjectStanding(), 0
-        return SubjectStanding.from_bytes(record.body), record.version
+            return Standing(SubjectStanding(), 0)
+        return Standing(SubjectStanding.from_bytes(record.body), record.version)
+
+    async def add_stream(
+        self, standing: Standing, command: ScreenTransaction, request: TransactionRequest, now: datetime
+    ) -> Standing:
+        """Return what lasts of the subject, and of the stream of a tick.
+
+        Raises:
+            Refused: VALIDATION_FAILED; the stream is another subject's, or the tick is not its next one.
+        """
+        if request.stream is None:
+            return standing
+        record = await self._stream(command, request.stream, now)
+        stream = StreamStanding.from_bytes(record.body)
+        _refuse_out_of_order(command, request.stream, stream)
+        return replace(
+            standing,
+            stream=stream,
+            stream_id=record.id,
+            stream_version=record.version,
+            created_at=record.created_at,
+        )
 
     async def _stream(self, command: ScreenTransaction, tick: PaymentStream, now: datetime) -> Record:
         """Return the stream's record; the first tick of a stream makes it, and so says whose it is."""

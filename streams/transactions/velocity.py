@@ -72,18 +72,27 @@ async def rebuilt_row(
     stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, index: Index, now: datetime
 ) -> VelocityRow:
     """Return the row of a key from the transactions, decided and imported, that are listed under it."""
-    found = list[_Counted]()
-    for kind in (RecordKind.TRANSACTION, RecordKind.HISTORIC_TRANSACTION):
-        async for page in listed_pages(stores.records, tenant_id, kind, index):
-            recent = [record for record in page if record.created_at >= now - REBUILT_FROM]
-            opened = await asyncio.gather(*(_counted(stores, hashes, tenant_id, one) for one in recent))
-            found += [one for one in opened if one is not None]
-            if len(recent) < len(page):
-                break
+    kinds = (RecordKind.TRANSACTION, RecordKind.HISTORIC_TRANSACTION)
+    recent = (_recent(stores, hashes, tenant_id, kind, index, now) for kind in kinds)
+    found = [one for counted in await asyncio.gather(*recent) for one in counted]
     row = VelocityRow()
     for _, about, event in sorted(found, key=itemgetter(0, 1)):
         velocity_row.add(row, about, event)
     return row
+
+
+async def _recent(
+    stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, kind: RecordKind, index: Index, now: datetime
+) -> list[_Counted]:
+    """Return the transactions of a kind that a rebuilt row counts."""
+    found = list[_Counted]()
+    async for page in listed_pages(stores.records, tenant_id, kind, index):
+        recent = [record for record in page if record.created_at >= now - REBUILT_FROM]
+        opened = await asyncio.gather(*(_counted(stores, hashes, tenant_id, one) for one in recent))
+        found += [one for one in opened if one is not None]
+        if len(recent) < len(page):
+            break
+    return found
 
 
 async def _counted(
