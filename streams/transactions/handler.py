@@ -229,6 +229,7 @@ class ScreenTransactions:
         uses = self._contacts.uses_of(request, context)
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
         if not committed.won:
+            row = await self._rows.load(command, subject_id, now)  # with what the other worker decided
             return await self._again(command, committed.record, row)
         self._counters.note(decided)
         outcome_class = OUTCOME_CLASS[decided.decision]
