@@ -19,7 +19,7 @@ from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
 log = structlog.get_logger(__name__)
 
 END_S: Final = 2.0
-"""How long a stopped consumer's thread may take to end; the loop of the worker stands still meanwhile."""
+"""How long the loop of a worker waits, blocked, for the thread of a stopped consumer."""
 
 
 class Parent(Protocol):
