@@ -76,7 +76,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
 
     @override
     def assignment(self) -> set[TP]:
-        """Return the assigned partitions, converted once for each assignment: every look asks for them."""
+        """Return the assigned partitions, not to be changed: converted once, for every look asks for them."""
         assigned: AbstractSet[Any] = self._ensure_consumer().assignment()
         if assigned is not self._assigned[0]:
             self._assigned = (assigned, ensure_TPset(assigned))

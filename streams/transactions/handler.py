@@ -146,7 +146,7 @@ class ScreenTransactions:
             scenario = scenario_for(subject_id, livemode=command.livemode)
             await self._wait(command, scenario)
             now = to_milliseconds(self._clock())
-            (record, request, row, subject), (policy, settings, lists) = await asyncio.gather(
+            (record, request, row, standing), (policy, settings, lists) = await asyncio.gather(
                 asyncio.gather(  # at once, for a store may answer all in one batch
                     self._find(command),
                     self._open(command, subject_id),
@@ -161,7 +161,7 @@ class ScreenTransactions:
             )
             if record is not None:
                 return await self._again(command, record, row)
-            standing = await self._standings.add_stream(subject, command, request, now)
+            standing = await self._standings.with_stream(standing, command, request, now)
             state = _state_of(standing, settings, scenario)
             context = CheckContext(tenant_id, command.livemode, command.subject_key, now, lists)
             return await self._decide(command, request, row, standing, policy, state, context)

@@ -33,7 +33,7 @@ class Standings:
             return Standing(SubjectStanding(), 0)
         return Standing(SubjectStanding.from_bytes(record.body), record.version)
 
-    async def add_stream(
+    async def with_stream(
         self, standing: Standing, command: ScreenTransaction, request: TransactionRequest, now: datetime
     ) -> Standing:
         """Return what lasts of the subject, and of the stream of a tick.
