@@ -5,7 +5,7 @@ import random
 import time
 from array import array
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from aiohttp import ClientError
@@ -32,6 +32,16 @@ class Measured:
         """The latency in seconds that this share of the requests stayed under."""
         ordered = sorted(self.latencies_s)
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+    @staticmethod
+    def of_all(runs: "Sequence[Measured]") -> "Measured":
+        """Return what several runs showed, one after the other."""
+        return Measured(
+            sum(run.requests for run in runs),
+            sum(run.seconds for run in runs),
+            tuple(latency for run in runs for latency in run.latencies_s),
+            sum((run.answers for run in runs), Counter()),
+        )
 
     def line(self, name: str) -> str:
         """One line for a person."""

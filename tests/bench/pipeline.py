@@ -1,16 +1,18 @@
 """What a request costs, stage by stage, beside a bare echo: `python -m tests.bench.pipeline`.
 
-In one run, for each layout and kind of request: the echo of `tests.bench.echo`, the requests at 64 under way,
-the echo again, the same requests sampled for their stages, and an open load at 70 % of the rate reached. What
-travels from one machine to another are the ratios to the echo; milliseconds do not. The stages are shares
-of the processor time seen by a sampler inside the processes (`tests.bench.staged`), which is off while the
-cost is measured. With --engines once more on Kafka and Cassandra, with their statements; it needs Java.
+In one run, for each layout and kind of request: the echo of `tests.bench.echo` and the requests in turns, 64
+under way, the same requests sampled for their stages, and an open load at 70 % of the rate reached. What
+travels from one machine to another are the ratios to the echo; milliseconds do not. A machine that others use
+too is slow at one moment and fast at the next, so of the turns' ratios the median counts. The stages are
+shares of the processor time seen by a sampler inside the processes (`tests.bench.staged`), which is off while
+the cost is measured. With --engines once more on Kafka and Cassandra, with their statements; it needs Java.
 """
 
 import argparse
 import asyncio
 import json
 import random
+import statistics
 import sys
 import tempfile
 import time
@@ -33,6 +35,9 @@ from tests.bench.staged_fleets import ENGINES, LAYOUTS, Sampled, StagedFleet, ru
 from tests.journeys.service import small_request
 
 AT_ONCE: Final = 64
+TURNS: Final = 6
+"""Of each kind of request, with the echo before and after each."""
+
 SHARE: Final = 0.7
 """Of the rate reached at `AT_ONCE`, for the open load."""
 
@@ -105,6 +110,12 @@ class Cost:
         """Processor milliseconds per request, engines not counted."""
         return sum(ms for name, ms in self.cpu_ms.items() if name not in {"kafka", "cassandra"})
 
+    @staticmethod
+    def of_all(turns: Sequence["Cost"]) -> "Cost":
+        """Return what loads of the same size cost."""
+        cpu_ms = {name: statistics.fmean(turn.cpu_ms[name] for turn in turns) for name in turns[0].cpu_ms}
+        return Cost(Measured.of_all([turn.measured for turn in turns]), cpu_ms)
+
 
 @dataclass(slots=True)
 class Target:
@@ -153,20 +164,29 @@ class Bench:
         """Measure one kind of request on one fleet."""
         target = Target(kind.on(fleet), RawClient(f"{fleet.url}{kind.path}", fleet.key), fleet.spent_s)
         await target.cost(max(200, self.requests // 4))
-        before = await self.echo.cost(self.requests)
-        cost = await target.cost(self.requests)
-        after = await self.echo.cost(self.requests)
-        echo_ms = (before.ms + after.ms) / 2
-        say(f"\n{fleet.layout}, {kind.name}: {cost.ms:.2f} ms a request, {cost.ms / echo_ms:.2f} x echo")
-        say(f"  echo before {before.ms:.2f} ms, after {after.ms:.2f} ms")
+        cost, ratios = await self._take_turns(target)
+        ratio = statistics.median(ratios)
+        say(f"\n{fleet.layout}, {kind.name}: {cost.ms:.2f} ms a request, {ratio:.2f} x echo")
+        say("  turn by turn: " + ", ".join(f"{one:.2f}" for one in ratios))
         say("  by process: " + ", ".join(f"{name} {ms:.2f}" for name, ms in cost.cpu_ms.items()))
         say(cost.measured.line(f"  at {AT_ONCE} under way"))
-        self.ratios.append((fleet.layout, kind.name, cost.ms / echo_ms))
+        self.ratios.append((fleet.layout, kind.name, ratio))
         await self._sample(fleet, target, cost)
         rate = SHARE * cost.measured.per_second
         opened = await target.open_load(rate, self.open_s)
         p50, p99 = (_quantile(opened.latencies_s, share) for share in (0.5, 0.99))
         say(f"  at {rate:.0f}/s ({SHARE:.0%}): p50 {p50:.1f} ms, p99 {p99:.1f} ms, {dict(opened.answers)}")
+
+    async def _take_turns(self, target: Target) -> tuple[Cost, list[float]]:
+        """Return what the requests cost, and of each turn the ratio to the echoes around it."""
+        each = -(-self.requests // TURNS)
+        costs, ratios, before = [], [], await self.echo.cost(each)
+        for _ in range(TURNS):
+            costs.append(await target.cost(each))
+            after = await self.echo.cost(each)
+            ratios.append(2 * costs[-1].ms / (before.ms + after.ms))
+            before = after
+        return Cost.of_all(costs), ratios
 
     async def _sample(self, fleet: StagedFleet, target: Target, cost: Cost) -> None:
         for member in fleet.members:
