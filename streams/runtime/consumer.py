@@ -138,6 +138,12 @@ class PatchedConsumer(UnwatchedConsumer):
         message.acked = True
         return False
 
+    @override
+    def _get_active_partitions(self) -> set[TP]:
+        """Return the partitions whose records are taken; stock Faust looks at the type of each every time."""
+        active: set[TP] | None = self._active_partitions
+        return self._set_active_tps(self.assignment()) if active is None else active
+
     def offsets(self) -> Mapping[TP, int | None]:
         """Return how far each assigned partition has been read."""
         return {tp: self._read_offset[tp] for tp in self.assignment()}

@@ -73,6 +73,8 @@ class FetchWaits:
         pause_s = self._paused_until - time.monotonic()
         if pause_s > 0 and is_steady:
             return [], {}, pause_s, False, []
+        if is_steady and self._all_fetching():
+            return [], {}, self._patient_wait_ms / 1000, False, []
         requests, resets, rest_s, outdated, paused = self._plan(assignment)
         if requests and self._last_taken is not None:
             pause_s = min(LEAST_PAUSE_S + PAUSE_S * self._last_taken(), MOST_PAUSE_S)
@@ -84,6 +86,11 @@ class FetchWaits:
         if rest_s == self._fetcher._fetcher_timeout:  # noqa: SLF001  # nothing is due sooner
             rest_s = self._patient_wait_ms / 1000
         return requests, resets, rest_s, outdated, paused
+
+    def _all_fetching(self) -> bool:
+        """Return whether every node has a fetch under way: then there is nothing to send, nor to look for."""
+        nodes = self._fetcher._client.cluster.brokers()  # noqa: SLF001
+        return 0 < len(nodes) <= len(self._fetcher._in_flight)  # noqa: SLF001
 
     def _leaves_out(self) -> bool:
         """Return whether records wait to be taken: their partitions are in no fetch."""

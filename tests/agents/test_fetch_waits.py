@@ -119,6 +119,32 @@ async def test_no_fetch_rests_while_a_seek_may_come(reader: Reader, monkeypatch:
     await reader.until_next(FETCH_WAIT_MS)
 
 
+async def test_partitions_are_not_looked_through_while_their_fetch_is_under_way(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_waits, "LEAST_PAUSE_S", 0.0)
+    looked_at: list[Any] = []
+    fetcher = reader.consumer._fetcher
+    look = fetcher._select_read_replica
+
+    def looking(partition: Any) -> Any:
+        looked_at.append(partition)
+        return look(partition)
+
+    fetcher._select_read_replica = looking
+    await reader.until_next(PATIENT_WAIT_MS)
+    assert {*looked_at} == {BUSY, QUIET}
+
+    looked_at.clear()
+    while not fetcher._in_flight:  # noqa: ASYNC110 - the library tells nobody
+        await asyncio.sleep(0.01)
+    requests, _, rest_s, *_ = fetcher._get_actions_per_node(
+        reader.consumer._subscription.subscription.assignment
+    )
+
+    assert (requests, rest_s, looked_at) == ([], PATIENT_WAIT_MS / 1000, [])
+
+
 async def test_what_follows_a_waiting_fetch_on_its_connection_does_not_wait_for_it(broker: Broker) -> None:
     consumer = AIOKafkaConsumer(
         bootstrap_servers=broker.address, fetch_max_wait_ms=300_000, request_timeout_ms=400_000
