@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.vision import jobs
+from app.vision.containers import jpeg
 from app.vision.images import check_header
 from app.vision.pool import WAITING, VisionPool
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
@@ -53,7 +54,9 @@ def _take_group(waiting: deque[_Asked]) -> list[_Asked]:
 
 
 def _pixels(image: bytes) -> int:
-    """Return how many pixels there are to decode; none when the image is refused by its header."""
+    """Return how many pixels there are to decode at most; none when the image is refused by its header."""
+    if image.startswith(jpeg.MAGIC):
+        return jpeg.most_pixels(image)
     try:
         header = check_header(image)
     except (ImageUndecodable, ImageNotEvaluable):

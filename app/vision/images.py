@@ -3,7 +3,7 @@
 import hashlib
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Final, TypeVar
 
@@ -173,7 +173,9 @@ def _parse(data: bytes) -> Container:
         raise ImageUndecodable(f"an image of {width} x {height} pixels is too large")
     if min(width, height) < MIN_SHORTER_SIDE_PX:
         raise ImageNotEvaluable(f"an image of {width} x {height} pixels is too small")
-    return replace(container, stripped=data) if container.stripped == data else container
+    if container.stripped == data:
+        return Container(container.format, width, height, container.orientation, data)
+    return container
 
 
 def _decode(container: Container) -> Picture:

@@ -6,7 +6,6 @@ JSON that must validate, and bytes in memory whose size this side has fixed.
 
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -14,11 +13,12 @@ from pydantic import Field, TypeAdapter
 
 from app.vision.memory import Layout
 from schemas.base import Frozen
+from schemas.enums import TextEnum
 from streams.verification.observations import DocumentFindings
 from streams.vision_ports import Box, Detail, Embedding, Face, Picture, Quad, Sharpness, TextLine, Turn
 
 
-class Metric(StrEnum):
+class Metric(TextEnum):
     """The metric of an embedder."""
 
     EUCLIDEAN = "euclidean"
@@ -47,7 +47,7 @@ OUT_OF_MEMORY: Final = "MemoryError"
 _VECTOR_MAX: Final = 4096
 
 
-class Gives(StrEnum):
+class Gives(TextEnum):
     """The kinds of a job's answer."""
 
     VALUE = "value"

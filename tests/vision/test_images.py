@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from app.vision.containers.base import ImageFormat
+from app.vision.containers.jpeg import most_pixels
 from app.vision.images import (
     MIN_SHORTER_SIDE_PX,
     check_header,
@@ -207,6 +208,22 @@ def test_stripping_never_changes_a_pixel(
     if form == "JPEG":
         file = with_jpeg_segment(file, 0xFE, comment)
     assert np.array_equal(decode(strip_metadata(file)).pixels, decode(file).pixels)
+
+
+@settings(max_examples=40)
+@given(
+    width=st.integers(160, 400),
+    height=st.integers(160, 400),
+    progressive=st.booleans(),
+    comment=st.binary(max_size=12).map(lambda tail: b"\xff\xc0\0\x11\x08\0\x01\0\x01" + tail),
+)
+def test_a_jpeg_never_has_more_pixels_than_are_expected_of_its_bytes(
+    width: int, height: int, comment: bytes, *, progressive: bool
+) -> None:
+    file = with_jpeg_segment(written(picture(width, height), "JPEG", progressive=progressive), 0xFE, comment)
+
+    assert most_pixels(file) >= width * height == check_header(file).width * check_header(file).height
+    assert most_pixels(strip_metadata(file)) == width * height
 
 
 @pytest.mark.parametrize(

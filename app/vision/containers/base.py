@@ -1,9 +1,9 @@
 """Common parts of the container parsers: format, size, orientation, and the picture without metadata."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from schemas.enums import TextEnum
 from schemas.problems import ImageUndecodable
 
 MAX_PARTS: Final = 4_096
@@ -20,7 +20,7 @@ _ORIENTATION_TAG: Final = 0x0112
 _EXIF_PREFIX: Final = b"Exif\0\0"
 
 
-class ImageFormat(StrEnum):
+class ImageFormat(TextEnum):
     """The accepted formats (G61)."""
 
     JPEG = "JPEG"

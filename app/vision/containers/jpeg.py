@@ -33,6 +33,9 @@ _FILL: Final = re.compile(rb"\xff+")
 _SCAN_END: Final = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 """In entropy-coded data 0xFF is followed by 0x00, a restart marker or more 0xFF; anything else ends it."""
 
+_FRAME_HEADER: Final = re.compile(rb"\xff[\xc0-\xc2]..\x08(..)(..)", re.DOTALL)
+"""T.81 B.2.2: marker, length, 8 bits a sample, height, width."""
+
 _NEEDED: Final = frozenset({0xC4, 0xDB, 0xDD})
 """DHT, DQT, DRI."""
 _FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
@@ -82,6 +85,18 @@ def parse(data: bytes) -> Container:
     require(_may_follow(data[position:]), "a JPEG followed by another file")
     stripped = b"".join([*walk.stripped, b"\xff\xd9"])
     return Container(ImageFormat.JPEG, walk.width, walk.height, walk.orientation or 1, stripped)
+
+
+def most_pixels(data: bytes) -> int:
+    """Return how many pixels a JPEG that `parse` accepts has at most, for a tenth of what parsing costs.
+
+    Other segments may hold what looks like a frame header; of all of them the largest counts.
+    """
+    most, found = 0, _FRAME_HEADER.search(data)
+    while found is not None:
+        most = max(most, int.from_bytes(found[1], "big") * int.from_bytes(found[2], "big"))
+        found = _FRAME_HEADER.search(data, found.start() + 1)
+    return most
 
 
 def _next_marker(data: bytes, position: int) -> tuple[int, int]:
