@@ -60,8 +60,7 @@ def derive_id(prefix: str, *parts: str) -> str:
 
     The parts are length-prefixed, so no two lists of parts share an identifier.
     """
-    raw = [part.encode() for part in parts]
-    framed = b"".join([len(part).to_bytes(4, "big") + part for part in raw])
+    framed = b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
     number = int.from_bytes(hashlib.sha256(framed).digest()[:16], "big")
     return _write(prefix, number & ~_VERSION_AND_VARIANT | _VERSION_8)
 

@@ -10,7 +10,14 @@ from schemas.base import to_milliseconds
 from schemas.enums import FlowType
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId
-from schemas.problems import NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
+from schemas.problems import (
+    NotFound,
+    Overloaded,
+    ProblemCode,
+    Refused,
+    StoreUnavailable,
+    VeristreamError,
+)
 from schemas.reasons import ReasonCode
 from schemas.sessions import RecordOutcome
 from schemas.verifications import (
@@ -103,13 +110,16 @@ class EvaluateVerification:
                 evidence nobody else refers to is removed, except after OVERLOADED: it will be sent again.
             StoreUnavailable: The outcome is unknown; the same command may be sent again.
         """
-        known = await self._known(command)
+        known, opened, policy = await asyncio.gather(  # at once, for a store may answer all in one batch
+            self._known(command), self._open(command), policy_for(self._stores.records, self._policy, command)
+        )
         if known is not None:
             return await self._again(command, known)
         try:
-            subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
-            command = command.model_copy(update={"subject_id": subject_id})
-            decided, stored = await self._decide(command)
+            if isinstance(opened, VeristreamError):
+                raise opened
+            command, submission = opened
+            decided, stored = await self._decide(command, submission, policy)
         except Overloaded as error:
             if command.session_id is not None:
                 raise  # the caller is no client that could send it again
@@ -148,6 +158,20 @@ class EvaluateVerification:
         self._state.put(command.verification_id, memo)
         return memo
 
+    async def _open(
+        self, command: SubmitVerification
+    ) -> tuple[SubmitVerification, Submission] | VeristreamError:
+        """Return the command with its opened subject id, and what was declared, or why neither opens."""
+        tenant_id, vault = command.tenant_id, self._stores.vault
+        try:
+            subject_id = await open_subject_id(vault, tenant_id, command.subject_id)
+            label = records.submission_label(command.verification_id)
+            opened = await vault.open(tenant_id, subject_id, label, command.sealed_submission)
+            submission = records.submission_of(opened)
+        except (Refused, Erased, Damaged) as error:
+            return error
+        return command.model_copy(update={"subject_id": subject_id}), submission
+
     async def _again(self, command: SubmitVerification, known: Remembered) -> VerificationDecided:
         """Answer a command that was decided before; a redelivery by Kafka is no replay."""
         if known.refusal is not None:
@@ -170,16 +194,10 @@ class EvaluateVerification:
             await self._report_outcome(command)
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
-    async def _decide(self, command: SubmitVerification) -> tuple[Decided, StoredVerification]:
+    async def _decide(
+        self, command: SubmitVerification, submission: Submission, chosen: VerificationPolicy | None
+    ) -> tuple[Decided, StoredVerification]:
         scenario = scenario_for(command.subject_id, livemode=command.livemode)
-        sealed = await self._stores.vault.open(
-            command.tenant_id,
-            command.subject_id,
-            records.submission_label(command.verification_id),
-            command.sealed_submission,
-        )
-        submission = records.submission_of(sealed)
-        chosen = await policy_for(self._stores.records, self._policy, command)
         policy, pictures = chosen or self._policy, None
         try:
             tries, real = (self._tries, True) if scenario is None else (None, False)

@@ -24,7 +24,8 @@ async def policy_for(
     """
     try:
         settings = await read_settings(records, command.tenant_id)
-        base = base.model_copy(update={"faces_kept_days": settings.retention.biometric_days})
+        if base.faces_kept_days != settings.retention.biometric_days:
+            base = base.model_copy(update={"faces_kept_days": settings.retention.biometric_days})
         if command.required_checks:
             return policy_of(base, command, settings.verification_policy)
         return with_choice(base, settings.verification_policy)

@@ -81,14 +81,14 @@ class AtRest:
         self._indexes: HmacSha256 | None = None
         self._picture_key = b""
 
-    def seal_change(self, change: Change) -> Change:
-        """Return the change as a store may see it."""
+    def seal_change(self, change: Change, forms: tuple[bytes, ...] = ()) -> Change:
+        """Return the change as a store may see it, with the canonical forms of its audit rows."""
         records = tuple(self._seal_record(record) for record in change.records)
         rows = tuple(self._seal_row(change.tenant_id, row) for row in change.audit)
         first = change.first_body
         if first is not None and (purpose := self._kinds.get(change.records[0].kind)) is not None:
             first = self._seal(purpose, change.records[0].tenant_id, _names(records[0]), first)
-        return replace(change, records=records, audit=rows, first_body=first)
+        return replace(change, records=records, audit=rows, first_body=first, canonical=forms)
 
     def index(self, tenant_id: TenantId, pair: tuple[str, str]) -> tuple[str, str]:
         """Return the index as it is stored."""
@@ -202,9 +202,8 @@ class SealingJournal(Journal):
 
     @override
     async def commit(self, change: Change) -> Committed:
-        sealed = self._at_rest.seal_change(change)
-        if self._links_in_commit:
-            sealed = replace(sealed, canonical=tuple(map(canonical, change.audit)))
+        forms = tuple(map(canonical, change.audit)) if self._links_in_commit else ()
+        sealed = self._at_rest.seal_change(change, forms)
         committed = await self.inner.commit(sealed)
         given, written, standing = change.records[0], sealed.records[0], committed.record
         if (
@@ -212,12 +211,12 @@ class SealingJournal(Journal):
             and standing.body == written.body
             and standing.first_body in (None, b"", written.body)
         ):
-            first = standing.first_body and given.body
-            record = replace(standing, body=given.body, first_body=first)  # as it was sealed a moment ago
+            first = standing.first_body and given.body  # as it was sealed a moment ago
+            record = replace(standing, body=given.body, first_body=first, indexes=given.indexes)
         else:
             record = self._at_rest.open_record(standing)
-        if committed.won and written is not given:
-            record = replace(record, indexes=given.indexes)
+            if committed.won and written is not given:
+                record = replace(record, indexes=given.indexes)
         if record.kind in HASHED_IDS:
             record = replace(record, id=given.id)
         return replace(committed, record=record)

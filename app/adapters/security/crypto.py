@@ -7,7 +7,6 @@ import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
 from uuid import uuid4
@@ -20,6 +19,7 @@ from pydantic import SecretStr
 
 from app.adapters.files.data_dir import SEALED_UNDER_ROOT_KEY, make_private
 from app.configuration.placeholders import fault_of_bytes
+from schemas.enums import TextEnum
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.ports.errors import Damaged, KeyUnavailable
@@ -41,7 +41,7 @@ class RootKeyRefused(VeristreamError):
     """The root key is malformed, open to others, lost, or not the one the data was sealed under."""
 
 
-class Purpose(StrEnum):
+class Purpose(TextEnum):
     """The purposes of derived keys; each has its own key."""
 
     KEY_WRAPPING = "key-wrapping"
@@ -295,8 +295,7 @@ def sync_folder(folder: Path) -> None:
 
 def bind(*parts: str) -> bytes:
     """Return the parts length-prefixed, so that no two lists of parts are the same additional data."""
-    encoded = [part.encode() for part in parts]
-    return b"".join([len(part).to_bytes(4, "big") + part for part in encoded])
+    return b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
 
 
 def seal(cipher: AESGCM, plain: bytes, bound: bytes) -> bytes:
