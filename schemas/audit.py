@@ -1,16 +1,15 @@
 """The audit log: one row per consequential act, and its place in the tenant's chain (G19-G21)."""
 
-from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import Field
 
 from schemas.base import Event, Frozen, Timestamp
-from schemas.enums import ActorType
+from schemas.enums import ActorType, TextEnum
 from schemas.ids import AuditEventId, TenantId
 
 
-class AuditAction(StrEnum):
+class AuditAction(TextEnum):
     """`<resource>.<past verb>`, a closed list; it grows with the routes that write it."""
 
     FLOW_CREATED = "flow.created"

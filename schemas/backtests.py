@@ -1,13 +1,12 @@
 """Backtests, and how the decisions of two texts of a policy differ (G115)."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from schemas.base import Frozen, Timestamp
-from schemas.enums import DecisionOutcome
+from schemas.enums import DecisionOutcome, TextEnum
 from schemas.ids import BacktestId, SubjectId, TenantId, TransactionId
 from schemas.policy_records import NullsWritten
 
@@ -52,7 +51,7 @@ class ShadowReport(NullsWritten):
     examples: tuple[ChangedDecision, ...]
 
 
-class BacktestStatus(StrEnum):
+class BacktestStatus(TextEnum):
     """How far a backtest is."""
 
     QUEUED = "QUEUED"

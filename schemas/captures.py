@@ -1,10 +1,9 @@
 """The session as the subject's capture page sees it (G36, G76)."""
 
-from enum import StrEnum
 from typing import Literal
 
 from schemas.base import Frozen, Timestamp
-from schemas.enums import CheckKind, FlowType, SessionStatus
+from schemas.enums import CheckKind, FlowType, SessionStatus, TextEnum
 from schemas.flows import FlowDocument
 from schemas.ids import ChallengeId, SessionId
 from schemas.movements import FrameHint, Movement
@@ -42,7 +41,7 @@ class TenantShown(Frozen):
     name: str
 
 
-class CaptureStepName(StrEnum):
+class CaptureStepName(TextEnum):
     """A step of the page, in its order."""
 
     CONSENT = "CONSENT"

@@ -1,12 +1,10 @@
 """The global catalogue: which documents of which countries can be chosen, and how each is read (G17, G18)."""
 
-from enum import StrEnum
-
 from schemas.base import Frozen, Timestamp
-from schemas.enums import DocumentType, ReaderClass
+from schemas.enums import DocumentType, ReaderClass, TextEnum
 
 
-class ExtractionSupport(StrEnum):
+class ExtractionSupport(TextEnum):
     """How the document is read: by a machine, by a reviewer, or not at all."""
 
     AUTOMATED = "AUTOMATED"

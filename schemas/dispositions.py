@@ -1,11 +1,11 @@
 """Dispositions: a person's judgement that a listed entity, or a rule, does not concern somebody (G120)."""
 
-from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, RootModel, StrictBool, StringConstraints
 
 from schemas.base import Command, Event, Frozen, Timestamp
+from schemas.enums import TextEnum
 from schemas.ids import DispositionId, SubjectId, TenantId
 from schemas.lists import Word
 from schemas.name_screenings import ListName, RescreenNames, ScreenNames
@@ -17,7 +17,7 @@ MAX_DAYS: Final = 400
 """The longest time a disposition may last."""
 
 
-class DispositionKind(StrEnum):
+class DispositionKind(TextEnum):
     """What is judged."""
 
     LIST_MATCH = "LIST_MATCH"
@@ -25,7 +25,7 @@ class DispositionKind(StrEnum):
     """That a rule of the published policy hits somebody is a false positive."""
 
 
-class DispositionStatus(StrEnum):
+class DispositionStatus(TextEnum):
     """Whether a disposition counts."""
 
     PROPOSED = "PROPOSED"

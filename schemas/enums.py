@@ -1,9 +1,16 @@
 """The closed vocabularies of the interface (section 2.7) and of the decisions that complete it."""
 
-from enum import StrEnum
+from enum import StrEnum, nonmember
+from operator import attrgetter
 
 
-class FlowType(StrEnum):
+class TextEnum(StrEnum):
+    """A `StrEnum` whose `value` takes no call into Python; they took 3 % of a verification's time."""
+
+    value = nonmember(property(attrgetter("_value_")))
+
+
+class FlowType(TextEnum):
     """The type of a flow."""
 
     BIOMETRIC = "BIOMETRIC"
@@ -11,7 +18,7 @@ class FlowType(StrEnum):
     FULL_IDENTITY = "FULL_IDENTITY"
 
 
-class FlowStatus(StrEnum):
+class FlowStatus(TextEnum):
     """The status of a flow."""
 
     DRAFT = "DRAFT"
@@ -19,7 +26,7 @@ class FlowStatus(StrEnum):
     ARCHIVED = "ARCHIVED"
 
 
-class CheckKind(StrEnum):
+class CheckKind(TextEnum):
     """What can be checked; a policy naming any other check fails to load."""
 
     FACE_MATCH = "FACE_MATCH"
@@ -36,7 +43,7 @@ class CheckKind(StrEnum):
     EMAIL = "EMAIL"
 
 
-class CheckVerdict(StrEnum):
+class CheckVerdict(TextEnum):
     """What one check found."""
 
     PASSED = "PASSED"
@@ -48,7 +55,7 @@ class CheckVerdict(StrEnum):
     """The check itself failed or timed out, which says nothing about the subject (G70)."""
 
 
-class ShownVerdict(StrEnum):
+class ShownVerdict(TextEnum):
     """What one check found, as shown to tenants."""
 
     PASSED = "PASSED"
@@ -57,7 +64,7 @@ class ShownVerdict(StrEnum):
     NOT_EVALUATED = "NOT_EVALUATED"
 
 
-class FieldKey(StrEnum):
+class FieldKey(TextEnum):
     """A field of a document, as it is read and as it may be declared."""
 
     SURNAME = "surname"
@@ -78,7 +85,7 @@ class FieldKey(StrEnum):
     ADDRESS = "address"
 
 
-class DocumentType(StrEnum):
+class DocumentType(TextEnum):
     """The kind of identity document."""
 
     PASSPORT = "PASSPORT"
@@ -89,14 +96,14 @@ class DocumentType(StrEnum):
     OTHER = "OTHER"
 
 
-class ReaderClass(StrEnum):
+class ReaderClass(TextEnum):
     """The machines that read documents; each class has a reader behind it."""
 
     NG_NIN_SLIP = "NG_NIN_SLIP"
     TD3_MRZ = "TD3_MRZ"
 
 
-class ExtractionStatus(StrEnum):
+class ExtractionStatus(TextEnum):
     """How far a document was read."""
 
     EXTRACTED = "EXTRACTED"
@@ -106,7 +113,7 @@ class ExtractionStatus(StrEnum):
     NOT_REQUESTED = "NOT_REQUESTED"
 
 
-class VerificationStatus(StrEnum):
+class VerificationStatus(TextEnum):
     """The status of a verification."""
 
     APPROVED = "APPROVED"
@@ -115,7 +122,7 @@ class VerificationStatus(StrEnum):
     FAILED = "FAILED"
 
 
-class DecisionOutcome(StrEnum):
+class DecisionOutcome(TextEnum):
     """The outcome of a decision, in the interface's order."""
 
     ALLOW = "ALLOW"
@@ -129,7 +136,7 @@ class DecisionOutcome(StrEnum):
     END_STREAM = "END_STREAM"
 
 
-class ReviewStatus(StrEnum):
+class ReviewStatus(TextEnum):
     """The status of the review of a decision; it is about the decision, not the person."""
 
     PENDING = "PENDING"
@@ -138,14 +145,14 @@ class ReviewStatus(StrEnum):
     NOT_REQUIRED = "NOT_REQUIRED"
 
 
-class Recommendation(StrEnum):
+class Recommendation(TextEnum):
     """The recommended decision."""
 
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
 
 
-class RiskLevel(StrEnum):
+class RiskLevel(TextEnum):
     """The level of the risk sum."""
 
     LOW = "LOW"
@@ -154,7 +161,7 @@ class RiskLevel(StrEnum):
     CRITICAL = "CRITICAL"
 
 
-class EvidenceKind(StrEnum):
+class EvidenceKind(TextEnum):
     """What a piece of evidence is."""
 
     IMAGE = "IMAGE"
@@ -166,7 +173,7 @@ class EvidenceKind(StrEnum):
     AUTHORITY_RESPONSE = "AUTHORITY_RESPONSE"
 
 
-class RetentionPolicy(StrEnum):
+class RetentionPolicy(TextEnum):
     """How long evidence is stored; the duration is in the name."""
 
     DOCUMENT_P90D = "DOCUMENT_P90D"
@@ -175,7 +182,7 @@ class RetentionPolicy(StrEnum):
     REDACTED = "REDACTED"
 
 
-class ActorType(StrEnum):
+class ActorType(TextEnum):
     """Who acted."""
 
     API_KEY = "API_KEY"
@@ -185,7 +192,7 @@ class ActorType(StrEnum):
     SYSTEM = "SYSTEM"
 
 
-class SessionStatus(StrEnum):
+class SessionStatus(TextEnum):
     """The status of a verification session."""
 
     CREATED = "CREATED"
@@ -200,7 +207,7 @@ class SessionStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class CaseKind(StrEnum):
+class CaseKind(TextEnum):
     """What a review case is about."""
 
     VERIFICATION = "VERIFICATION"
@@ -210,7 +217,7 @@ class CaseKind(StrEnum):
     APPEAL = "APPEAL"
 
 
-class CaseStatus(StrEnum):
+class CaseStatus(TextEnum):
     """The status of a review case."""
 
     OPEN = "OPEN"
@@ -220,7 +227,7 @@ class CaseStatus(StrEnum):
     CONCLUDED = "CONCLUDED"
 
 
-class Scope(StrEnum):
+class Scope(TextEnum):
     """What a tenant key may do."""
 
     VERIFICATIONS_WRITE = "verifications:write"

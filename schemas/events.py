@@ -1,16 +1,15 @@
 """Decision events: published on `idv.decisions.v1` and by webhook (G52, G53)."""
 
-from enum import StrEnum
 from typing import Literal
 
 from schemas.base import Event, Frozen, Timestamp
-from schemas.enums import DecisionOutcome, ReviewStatus, RiskLevel
+from schemas.enums import DecisionOutcome, ReviewStatus, RiskLevel, TextEnum
 from schemas.ids import EventId, TenantId
 
 API_VERSION: Literal["0.1.0"] = "0.1.0"
 
 
-class EventType(StrEnum):
+class EventType(TextEnum):
     """The closed, versioned list of event types."""
 
     SESSION_CREATED = "verification_session.created"

@@ -1,17 +1,16 @@
 """The explanation of a verification's decision, for reviewers (P17, G16)."""
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from schemas.base import Frozen
-from schemas.enums import CheckKind, Recommendation, ShownVerdict
+from schemas.enums import CheckKind, Recommendation, ShownVerdict, TextEnum
 from schemas.reasons import ReasonCode
 from schemas.verifications import DeclaredDocument, Risk
 
 
-class FieldState(StrEnum):
+class FieldState(TextEnum):
     """How the sources of a field agree."""
 
     SAME = "SAME"
@@ -19,7 +18,7 @@ class FieldState(StrEnum):
     ONE_SOURCE = "ONE_SOURCE"
 
 
-class FieldSource(StrEnum):
+class FieldSource(TextEnum):
     """Which part of a document a field was read from."""
 
     ZONE = "ZONE"

@@ -2,14 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
 from schemas.base import Frozen, Timestamp
-from schemas.enums import CheckKind
+from schemas.enums import CheckKind, TextEnum
 
 LIST_NAME_PATTERN: Final = r"^[a-z][a-z0-9_]{1,47}$"
 
@@ -17,14 +16,14 @@ SANDBOX: Final = "sandbox"
 """The list of invented entries that test keys are screened against (G132)."""
 
 
-class ListOwner(StrEnum):
+class ListOwner(TextEnum):
     """Whose list it is: the operator's, for every tenant, or one tenant's own."""
 
     DEPLOYMENT = "HOUSE"
     TENANT = "TENANT"
 
 
-class ListKind(StrEnum):
+class ListKind(TextEnum):
     """What the entries of a list are."""
 
     NAMES = "NAMES"
@@ -32,7 +31,7 @@ class ListKind(StrEnum):
     WALLETS = "WALLETS"
 
 
-class EntityKind(StrEnum):
+class EntityKind(TextEnum):
     """What a listed entity is."""
 
     PERSON = "PERSON"
@@ -41,7 +40,7 @@ class EntityKind(StrEnum):
     AIRCRAFT = "AIRCRAFT"
 
 
-class Gender(StrEnum):
+class Gender(TextEnum):
     """The gender that a list or a query states."""
 
     FEMALE = "F"

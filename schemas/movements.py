@@ -1,12 +1,11 @@
 """Movements of the head that a person is asked to make, and what becomes of them (G77, P12-P16)."""
 
-from enum import StrEnum
-
 from schemas.base import Frozen, Timestamp
+from schemas.enums import TextEnum
 from schemas.ids import ChallengeId, EvidenceId
 
 
-class Movement(StrEnum):
+class Movement(TextEnum):
     """A movement of the head, from the person's own view."""
 
     LEFT = "LEFT"
@@ -14,7 +13,7 @@ class Movement(StrEnum):
     UP = "UP"
 
 
-class FrameHint(StrEnum):
+class FrameHint(TextEnum):
     """What to do after a frame that was not accepted; it never says whether it is the same person."""
 
     TURN_MORE = "TURN_MORE"
@@ -29,7 +28,7 @@ class FrameHint(StrEnum):
     TRY_AGAIN = "TRY_AGAIN"
 
 
-class MovementsOutcome(StrEnum):
+class MovementsOutcome(TextEnum):
     """How the movements of an attempt ended."""
 
     PASSED = "PASSED"

@@ -1,18 +1,17 @@
 """The people of a tenant: roles, permissions, reviewers and the sessions they sign in to (G47-G51)."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from pydantic import Field
 
 from schemas.base import Frozen, Timestamp
-from schemas.enums import ActorType
+from schemas.enums import ActorType, TextEnum
 from schemas.ids import ReviewerSessionId, SessionId, TenantId, UserId
 
 
-class Permission(StrEnum):
+class Permission(TextEnum):
     """What a role may do (G47)."""
 
     VERIFICATION_FLOWS_MANAGE = "VERIFICATION_FLOWS_MANAGE"
@@ -38,7 +37,7 @@ class Permission(StrEnum):
     SETTINGS_MANAGE = "SETTINGS_MANAGE"
 
 
-class Role(StrEnum):
+class Role(TextEnum):
     """The fixed set of roles."""
 
     OWNER = "OWNER"
@@ -114,7 +113,7 @@ class FactorResetRequest(Frozen):
     expires_at: Timestamp
 
 
-class Theme(StrEnum):
+class Theme(TextEnum):
     """The colours of the console."""
 
     SYSTEM = "SYSTEM"
@@ -179,7 +178,7 @@ class ReviewerEmail(Frozen):
     """On the platform's record: when the member took the address, just before it got its first password."""
 
 
-class TokenPurpose(StrEnum):
+class TokenPurpose(TextEnum):
     """What a one-time token was given for."""
 
     INVITATION = "INVITATION"

@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from schemas.base import Frozen
-from schemas.enums import DecisionOutcome
+from schemas.enums import DecisionOutcome, TextEnum
 from schemas.transactions import Direction, OutcomeClass, TransactionType
 
 
-class Metric(StrEnum):
+class Metric(TextEnum):
     """What a feature computes over the earlier transactions of its key."""
 
     COUNT = "COUNT"
@@ -26,7 +25,7 @@ class Metric(StrEnum):
     SECONDS_SINCE_FIRST = "SECONDS_SINCE_FIRST"
 
 
-class Window(StrEnum):
+class Window(TextEnum):
     """How far back a feature looks."""
 
     MINUTE_1 = "1m"
@@ -60,7 +59,7 @@ WINDOW_MS: Final[Mapping[Window, int]] = MappingProxyType(
 """The length of each window in milliseconds."""
 
 
-class FeatureKey(StrEnum):
+class FeatureKey(TextEnum):
     """Whose earlier transactions a feature looks at: those with the same value here."""
 
     SUBJECT_ID = "subject_id"
@@ -72,7 +71,7 @@ class FeatureKey(StrEnum):
     WALLET_ADDRESS = "wallet.address"
 
 
-class AmountField(StrEnum):
+class AmountField(TextEnum):
     """The money a feature sums."""
 
     AMOUNT = "amount"
@@ -81,7 +80,7 @@ class AmountField(StrEnum):
     """Of the same base currency only; a transaction without one is left out."""
 
 
-class DistinctField(StrEnum):
+class DistinctField(TextEnum):
     """What COUNT_DISTINCT counts."""
 
     COUNTERPARTY_ID = "counterparty.id"
@@ -130,7 +129,7 @@ FieldValue = str | int | Decimal | bool | tuple[str, ...] | None
 """The value of a field of a transaction; None: the transaction does not have it."""
 
 
-class RuleMode(StrEnum):
+class RuleMode(TextEnum):
     """Whether a rule is applied."""
 
     ACTIVE = "ACTIVE"
@@ -140,7 +139,7 @@ class RuleMode(StrEnum):
     """Neither evaluated nor shown."""
 
 
-class RuleOutcome(StrEnum):
+class RuleOutcome(TextEnum):
     """What the evaluation of a rule came to."""
 
     HIT = "HIT"
@@ -184,7 +183,7 @@ class RuleResult(NamedTuple):
     """What was null, of a SKIPPED rule; the lists that are not loaded, of an ERROR."""
 
 
-class PolicyFault(StrEnum):
+class PolicyFault(TextEnum):
     """The rule of the policy language that a text breaks."""
 
     YAML_SYNTAX = "YAML_SYNTAX"

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from schemas.enums import CheckKind, DecisionOutcome, RiskLevel
+from schemas.enums import CheckKind, DecisionOutcome, RiskLevel, TextEnum
 from schemas.policies import Feature, FeatureValue, FieldValue, RuleMode
 from schemas.policy_fields import CheckTarget, MetadataType
 from schemas.reasons import ReasonCode
@@ -24,7 +23,7 @@ def names_in(message: str) -> list[str]:
     return PLACEHOLDER.findall(message)
 
 
-class Operator(StrEnum):
+class Operator(TextEnum):
     """How a leaf compares a field or feature with its value."""
 
     EQ = "EQ"

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from schemas.enums import CheckKind, RiskLevel, VerificationStatus
+from schemas.enums import CheckKind, RiskLevel, TextEnum, VerificationStatus
 from schemas.reasons import ReasonCode
 from schemas.transactions import Direction, TransactionType
 
 
-class FieldType(StrEnum):
+class FieldType(TextEnum):
     """The type of a field or feature, which decides the operators and values it takes."""
 
     STRING = "STRING"
@@ -23,7 +22,7 @@ class FieldType(StrEnum):
     """Several words of a vocabulary."""
 
 
-class MetadataType(StrEnum):
+class MetadataType(TextEnum):
     """The type that a policy declares for a key of a transaction's metadata."""
 
     STRING = "STRING"
@@ -42,7 +41,7 @@ class FieldSpec:
     """Personal data, which no reason may repeat (G114)."""
 
 
-class CheckTarget(StrEnum):
+class CheckTarget(TextEnum):
     """Whom a check of a policy looks at."""
 
     COUNTERPARTY = "counterparty"

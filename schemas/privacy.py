@@ -1,11 +1,11 @@
 """What ends: the erasure of a subject and its proof (G65), and the redaction of what is past its date."""
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Frozen, Timestamp
+from schemas.enums import TextEnum
 from schemas.ids import AuditEventId, ErasureId, EvidenceId, SubjectId, TenantId, VerificationId
 
 
@@ -20,7 +20,7 @@ class RedactVerification(Command):
     requested_at: Timestamp
 
 
-class ErasureStatus(StrEnum):
+class ErasureStatus(TextEnum):
     """How far an erasure is."""
 
     REQUESTED = "REQUESTED"

@@ -1,14 +1,14 @@
 """The closed list of problem codes (G59, G85), and the errors that carry them."""
 
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Final
 
 from schemas.base import Frozen
+from schemas.enums import TextEnum
 from schemas.ids import KeyId, TenantId, VerificationId
 
 
-class ProblemCode(StrEnum):
+class ProblemCode(TextEnum):
     """The problem code, for programs; the list is closed."""
 
     MALFORMED_JSON = "MALFORMED_JSON"

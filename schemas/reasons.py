@@ -1,15 +1,14 @@
 """Why a decision is what it is: the closed catalogue of reasons (G12)."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from schemas.base import Frozen
-from schemas.enums import CheckVerdict
+from schemas.enums import CheckVerdict, TextEnum
 
 
-class ReasonCode(StrEnum):
+class ReasonCode(TextEnum):
     """The reason, for programs; the list grows only by review."""
 
     IMAGE_BLURRED = "IMAGE_BLURRED"
@@ -81,7 +80,7 @@ class ReasonCode(StrEnum):
     ADDRESS_SANCTIONED_TERRITORY = "ADDRESS_SANCTIONED_TERRITORY"
 
 
-class ReasonCategory(StrEnum):
+class ReasonCategory(TextEnum):
     """What a reason is about."""
 
     IMAGE = "IMAGE"
@@ -96,7 +95,7 @@ class ReasonCategory(StrEnum):
     CONTACT = "CONTACT"
 
 
-class Severity(StrEnum):
+class Severity(TextEnum):
     """The severity of a reason; the policy publishes the points of each."""
 
     LOW = "LOW"

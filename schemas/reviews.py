@@ -1,6 +1,5 @@
 """Review cases and decision records (G25, G42, G87, G89)."""
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
@@ -14,6 +13,7 @@ from schemas.enums import (
     Recommendation,
     ReviewStatus,
     RiskLevel,
+    TextEnum,
     VerificationStatus,
 )
 from schemas.ids import DecisionId, ReviewCaseId, SubjectId, TenantId, UserId, VerificationId
@@ -28,7 +28,7 @@ CaseReason = Annotated[Reason | TransactionReason, Field(union_mode="left_to_rig
 """A reason of the catalogue, or one of a tenant's transaction policy."""
 
 
-class CaseOutcome(StrEnum):
+class CaseOutcome(TextEnum):
     """What a reviewer decides."""
 
     APPROVE = "APPROVE"

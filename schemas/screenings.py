@@ -1,15 +1,13 @@
 """The answer of a screening: matches with their evidence and the words that matched (G117)."""
 
-from enum import StrEnum
-
 from pydantic import Field
 
 from schemas.base import Frozen
-from schemas.enums import CheckKind
+from schemas.enums import CheckKind, TextEnum
 from schemas.lists import Country, EntityKind, Gender, Identifier, Name, Note, PartialDate
 
 
-class CheckResultKind(StrEnum):
+class CheckResultKind(TextEnum):
     """What a check of a screening found."""
 
     CLEAR = "CLEAR"
@@ -19,7 +17,7 @@ class CheckResultKind(StrEnum):
     NOT_EVALUATED = "NOT_EVALUATED"
 
 
-class ErrorCause(StrEnum):
+class ErrorCause(TextEnum):
     """Why a check could not be made against every list it asks for."""
 
     LIST_MISSING = "LIST_MISSING"
@@ -28,7 +26,7 @@ class ErrorCause(StrEnum):
     """Lists are loaded, but the process that compares names with them did not answer."""
 
 
-class EvidenceFeature(StrEnum):
+class EvidenceFeature(TextEnum):
     """A fact that was compared."""
 
     NAME = "NAME"
@@ -39,14 +37,14 @@ class EvidenceFeature(StrEnum):
     ADDRESS = "ADDRESS"
 
 
-class EvidenceEffect(StrEnum):
+class EvidenceEffect(TextEnum):
     """What a fact says about the match."""
 
     SUPPORTS = "SUPPORTS"
     CONTRADICTS = "CONTRADICTS"
 
 
-class PartKind(StrEnum):
+class PartKind(TextEnum):
     """How a word of the query and a word of the listed name match."""
 
     EXACT = "EXACT"

@@ -1,13 +1,20 @@
 """A verification session: a subject's run; a direct verification gets a row of its own too (G35, G69)."""
 
 import json
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
-from schemas.enums import DecisionOutcome, EvidenceKind, FlowType, ReviewStatus, RiskLevel, SessionStatus
+from schemas.enums import (
+    DecisionOutcome,
+    EvidenceKind,
+    FlowType,
+    ReviewStatus,
+    RiskLevel,
+    SessionStatus,
+    TextEnum,
+)
 from schemas.flows import FlowConfiguration
 from schemas.ids import (
     ChallengeId,
@@ -66,7 +73,7 @@ class Consent(Frozen):
     decided_at: Timestamp
 
 
-class CaptureSource(StrEnum):
+class CaptureSource(TextEnum):
     """Where the page says that an image comes from; it proves nothing."""
 
     CAMERA = "CAMERA"

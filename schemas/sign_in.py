@@ -1,13 +1,12 @@
 """Responses of sign-in and second factor: sessions, the factor's state, and secrets shown once."""
 
-from enum import StrEnum
-
 from schemas.base import Frozen, Timestamp
+from schemas.enums import TextEnum
 from schemas.ids import ReviewerSessionId, TenantId, UserId
 from schemas.people import Role
 
 
-class FactorMethod(StrEnum):
+class FactorMethod(TextEnum):
     """How the second factor was verified."""
 
     TOTP = "TOTP"

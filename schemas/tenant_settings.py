@@ -1,12 +1,11 @@
 """Settings of a tenant for its reviews and verifications (G42, G43, G70, G87)."""
 
-from enum import StrEnum
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from schemas.base import Frozen
-from schemas.enums import CheckKind
+from schemas.enums import CheckKind, TextEnum
 from schemas.ids import SubjectId
 
 USUAL_CHECKS: Final = (
@@ -22,7 +21,7 @@ MinimumAge = Annotated[int, Field(strict=True, ge=1, le=150)]
 """Whole years."""
 
 
-class DuplicateFaces(StrEnum):
+class DuplicateFaces(TextEnum):
     """Whether faces are searched among those of the tenant's other approved subjects: biometric search."""
 
     OFF = "off"
@@ -42,7 +41,7 @@ class PolicyChoice(Frozen):
     """For verifications of sessions too; faces are stored for it only while it is on."""
 
 
-class FourEyes(StrEnum):
+class FourEyes(TextEnum):
     """When a second person must agree."""
 
     NEVER = "NEVER"
@@ -51,7 +50,7 @@ class FourEyes(StrEnum):
     ALWAYS = "ALWAYS"
 
 
-class Enforcement(StrEnum):
+class Enforcement(TextEnum):
     """Whether the decisions of transactions bind the tenant."""
 
     BINDING = "BINDING"

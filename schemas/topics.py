@@ -1,13 +1,13 @@
 """The Kafka topics: names, partitions, retention and keys."""
 
-from enum import StrEnum
 from typing import Final
 
 from schemas.base import Frozen
+from schemas.enums import TextEnum
 from schemas.ids import SubjectId, TenantId
 
 
-class Topic(StrEnum):
+class Topic(TextEnum):
     """The topic names; the version is part of the name."""
 
     VERIFICATION_COMMANDS = "idv.verifications.commands.v1"

@@ -1,13 +1,12 @@
 """The decision of a transaction: its command, its answer and its stored form (G39, G40, G129, G130)."""
 
 from decimal import Decimal
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
-from schemas.enums import CheckKind, DecisionOutcome, Recommendation, ReviewStatus, RiskLevel
+from schemas.enums import CheckKind, DecisionOutcome, Recommendation, ReviewStatus, RiskLevel, TextEnum
 from schemas.ids import DecisionId, KeyId, ReviewCaseId, SubjectId, TenantId, TransactionId
 from schemas.money import Money
 from schemas.policies import FeatureKey, RuleMode, RuleOutcome
@@ -66,7 +65,7 @@ class ShownRule(Frozen):
     """The disposition because of which its hit does not count (G120)."""
 
 
-class CheckOutcome(StrEnum):
+class CheckOutcome(TextEnum):
     """What a check of a transaction found."""
 
     CLEAR = "CLEAR"
@@ -76,7 +75,7 @@ class CheckOutcome(StrEnum):
     NOT_EVALUATED = "NOT_EVALUATED"
 
 
-class ScreenedTarget(StrEnum):
+class ScreenedTarget(TextEnum):
     """Whom or what a check of a transaction looks at."""
 
     COUNTERPARTY = "counterparty"
@@ -139,7 +138,7 @@ class Transaction(Frozen):
     livemode: bool
 
 
-class DecisionBy(StrEnum):
+class DecisionBy(TextEnum):
     """Who made a decision of a transaction."""
 
     POLICY = "POLICY"

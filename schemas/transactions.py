@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from enum import StrEnum
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated, Any, Final
@@ -14,13 +13,13 @@ from pydantic_core import PydanticCustomError
 
 from schemas.base import Frozen, TextForm, Timestamp, to_milliseconds
 from schemas.countries import NAME_OF
-from schemas.enums import DecisionOutcome
+from schemas.enums import DecisionOutcome, TextEnum
 from schemas.money import DecimalText, Money
 from schemas.problems import ProblemCode
 from schemas.verifications import SubjectName
 
 
-class TransactionType(StrEnum):
+class TransactionType(TextEnum):
     """What kind of movement of money it is."""
 
     PAYMENT = "PAYMENT"
@@ -35,14 +34,14 @@ class TransactionType(StrEnum):
     STREAM_TICK = "STREAM_TICK"
 
 
-class Direction(StrEnum):
+class Direction(TextEnum):
     """Whether the money comes to the subject or leaves it."""
 
     INBOUND = "INBOUND"
     OUTBOUND = "OUTBOUND"
 
 
-class OutcomeClass(StrEnum):
+class OutcomeClass(TextEnum):
     """What a decision does with the money: it moves, it waits, it does not move."""
 
     GO = "GO"
@@ -66,14 +65,14 @@ OUTCOME_CLASS: Final[Mapping[DecisionOutcome, OutcomeClass]] = MappingProxyType(
 """The outcomes in the order in which they are merged, the most severe last (G40)."""
 
 
-class PartyKind(StrEnum):
+class PartyKind(TextEnum):
     """What a party of a transaction is."""
 
     PERSON = "PERSON"
     ORGANISATION = "ORGANISATION"
 
 
-class Chain(StrEnum):
+class Chain(TextEnum):
     """The ledger a wallet belongs to."""
 
     BTC = "BTC"
@@ -83,7 +82,7 @@ class Chain(StrEnum):
     OTHER = "OTHER"
 
 
-class WalletRole(StrEnum):
+class WalletRole(TextEnum):
     """Whether a wallet pays or is paid."""
 
     SOURCE = "SOURCE"

@@ -1,14 +1,13 @@
 """Wallets: addresses of five kinds of chain, their rules, and the assessment of one (G41, G123, G124)."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from pydantic import StringConstraints
 
 from schemas.base import Frozen, TextForm, Timestamp
-from schemas.enums import DecisionOutcome, RiskLevel
+from schemas.enums import DecisionOutcome, RiskLevel, TextEnum
 from schemas.ids import AssessmentId, SubjectId
 from schemas.transactions import Chain, Direction
 from schemas.verifications import Reason, SubjectName
@@ -17,7 +16,7 @@ ADDRESS_MAX_CHARS: Final = 1_000
 """Longest text that is looked at; an address of any chain is shorter, and says LENGTH."""
 
 
-class WalletFormat(StrEnum):
+class WalletFormat(TextEnum):
     """How an address is written."""
 
     P2PKH = "P2PKH"
@@ -35,7 +34,7 @@ class WalletFormat(StrEnum):
     """Of another chain: taken as it is."""
 
 
-class AddressRule(StrEnum):
+class AddressRule(TextEnum):
     """The rule an address fails."""
 
     EMPTY = "EMPTY"
@@ -87,7 +86,7 @@ class WalletAddress(Frozen):
     format: WalletFormat
 
 
-class ExposureType(StrEnum):
+class ExposureType(TextEnum):
     """Whether a wallet is listed itself, or money of a listed one reached it."""
 
     DIRECT = "DIRECT"

@@ -1,11 +1,11 @@
 """Webhook endpoints, deliveries and attempts (section 2.11, G22, G38)."""
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Frozen, Timestamp
+from schemas.enums import TextEnum
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import DeliveryId, EndpointId, EventId, TenantId
 
@@ -13,7 +13,7 @@ ANY_TYPE = "*"
 """Stands for every event type, those to come included."""
 
 
-class DisabledReason(StrEnum):
+class DisabledReason(TextEnum):
     """Why the service stopped sending to an endpoint by itself; a change to active clears it."""
 
     GONE = "GONE"
@@ -78,7 +78,7 @@ class EndpointHealth(Frozen):
     """When the first of the failures after the last success was; None while deliveries succeed."""
 
 
-class DeliveryStatus(StrEnum):
+class DeliveryStatus(TextEnum):
     """The status of a delivery."""
 
     PENDING = "PENDING"
@@ -91,7 +91,7 @@ class DeliveryStatus(StrEnum):
     """Its endpoint was deleted or inactive when an attempt was due. It can be replayed."""
 
 
-class FailureKind(StrEnum):
+class FailureKind(TextEnum):
     """Why an attempt had no 2xx."""
 
     STATUS = "STATUS"

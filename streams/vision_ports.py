@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.enums import TextEnum
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
 
 Pixels = NDArray[np.uint8]
@@ -215,7 +215,7 @@ class ImageDecoder(Protocol):
         ...
 
 
-class Detail(StrEnum):
+class Detail(TextEnum):
     """How closely to look for text."""
 
     COARSE = "coarse"

@@ -6,7 +6,6 @@ The states and answers are those of Kafka's group coordinator (protocol guide; K
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -22,11 +21,12 @@ from app.broker.members import (
     elect_protocol,
     longest_rebalance_s,
 )
+from schemas.enums import TextEnum
 
 log = structlog.get_logger()
 
 
-class GroupState(StrEnum):
+class GroupState(TextEnum):
     """Kafka's names, as its tools show them."""
 
     EMPTY = "Empty"

@@ -7,10 +7,10 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from app.broker.errors import SignInRefused
+from schemas.enums import TextEnum
 
 ITERATIONS: Final = 4096
 """The least Kafka allows. Passwords are drawn with 256 bits, so more would only delay clients."""
@@ -21,7 +21,7 @@ _MAX_MESSAGE_BYTES: Final = 2048
 _MAX_NAME_LENGTH: Final = 255
 
 
-class Mechanism(StrEnum):
+class Mechanism(TextEnum):
     """The mechanisms served, by the names clients know."""
 
     SCRAM_SHA_256 = "SCRAM-SHA-256"

@@ -2,11 +2,11 @@
 
 import ipaddress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from app.broker.errors import RemoteAddressRefused
+from schemas.enums import TextEnum
 
 MIB: Final = 1024 * 1024
 """Bytes in a mebibyte."""
@@ -32,7 +32,7 @@ class Authentication:
     """Connections that have not signed in; beyond it the oldest of them is closed."""
 
 
-class Fsync(StrEnum):
+class Fsync(TextEnum):
     """When written records are flushed to disk."""
 
     INTERVAL = "interval"

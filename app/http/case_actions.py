@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from schemas.enums import CaseKind, CaseStatus, ReviewStatus, VerificationStatus
+from schemas.enums import CaseKind, CaseStatus, ReviewStatus, TextEnum, VerificationStatus
 from schemas.ids import UserId
 from schemas.people import Permission
 from schemas.reviews import CaseOutcome, Conclusion, ReviewCase
@@ -14,7 +13,7 @@ from schemas.verifications import Verification
 from streams.reviews import rules
 
 
-class Blocked(StrEnum):
+class Blocked(TextEnum):
     """Why a reviewer cannot conclude a case."""
 
     CONCLUDED = "CONCLUDED"

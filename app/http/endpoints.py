@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel
 
 from schemas.access import TenantCaller
 from schemas.audit import OPERATOR_ID, Actor, AuditAction
-from schemas.enums import ActorType, Scope
+from schemas.enums import ActorType, Scope, TextEnum
 from schemas.ids import KeyId, TenantId
 from schemas.people import CaptureCaller, Permission, ReviewerCaller
 from schemas.problems import ProblemCode
@@ -25,7 +24,7 @@ BODY_LIMIT: Final = MEBIBYTE
 """Bytes of a body, inflated, on routes that say nothing else (G61)."""
 
 
-class Credential(StrEnum):
+class Credential(TextEnum):
     """The credentials of interface section 5."""
 
     TENANT_KEY = "tenantKey"

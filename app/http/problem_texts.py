@@ -153,7 +153,7 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
 
 def kebab(code: ProblemCode) -> str:
     """Return the last part of the code's address: lower case, words joined by hyphens."""
-    return code.value.lower().replace("_", "-")
+    return code.lower().replace("_", "-")
 
 
 def problem_type(base_url: str, code: ProblemCode) -> str:

@@ -7,10 +7,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Final
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.enums import TextEnum
 from schemas.ids import TenantId
 from streams.ports.audit import ChainKey, ChainKeys, SealedRow
 from streams.ports.errors import Damaged
@@ -22,7 +22,7 @@ CHAIN: Final = "chain"
 """The entry a reader adds to a row's context; it is not part of the row."""
 
 
-class ChainFault(StrEnum):
+class ChainFault(TextEnum):
     """The fault of a place in the chain."""
 
     EDITED = "edited"

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 
 from schemas.audit import AuditAction, AuditEvent
 from schemas.base import Frozen
-from schemas.enums import SessionStatus, VerificationStatus
+from schemas.enums import SessionStatus, TextEnum, VerificationStatus
 from schemas.ids import AuditEventId, SessionId, TenantId, VerificationId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
@@ -24,7 +23,7 @@ from streams.verification.records import first_decision_id
 _TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
 
 
-class Invariant(StrEnum):
+class Invariant(TextEnum):
     """The invariants; `MEANING` describes them."""
 
     I1 = "I1"

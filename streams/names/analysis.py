@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 import jellyfish
 from anyascii import anyascii
 
+from schemas.enums import TextEnum
 from schemas.lists import EntityKind
 from streams.names import legal_forms, vocabulary
 from streams.names.vocabulary import COMMON_ORGANISATION_WORDS
@@ -64,7 +64,7 @@ def _background() -> tuple[frozenset[str], frozenset[str]]:
     )
 
 
-class WordKind(StrEnum):
+class WordKind(TextEnum):
     """What a word of a name is."""
 
     NAME = "NAME"

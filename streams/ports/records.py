@@ -8,17 +8,17 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final, Protocol
 
 from schemas.audit import AuditEvent
 from schemas.base import rfc3339
+from schemas.enums import TextEnum
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound
 
 
-class RecordKind(StrEnum):
+class RecordKind(TextEnum):
     """What a record is; part of every store key, right after the tenant."""
 
     TENANT = "tenant"

@@ -2,14 +2,15 @@
 
 import ssl
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from pydantic import SecretStr
 from yarl import URL
 
+from schemas.enums import TextEnum
 
-class SaslMechanism(StrEnum):
+
+class SaslMechanism(TextEnum):
     """The SASL mechanisms."""
 
     PLAIN = "PLAIN"

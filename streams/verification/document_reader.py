@@ -8,11 +8,10 @@ with it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from enum import StrEnum
 from statistics import fmean
 from typing import Any, Final
 
-from schemas.enums import ExtractionStatus, ReaderClass
+from schemas.enums import ExtractionStatus, ReaderClass, TextEnum
 from streams.verification.confirmed_zone import read_confirmed_zone
 from streams.verification.image_text import PictureText, legible_lines, machine_lines
 from streams.verification.observations import Agreement, DocumentFindings
@@ -35,7 +34,7 @@ ZONE_SHARE_MIN: Final = 0.9
 """Share of the longest line that the zone's other line is long; a row of labels in one line is shorter."""
 
 
-class DocumentClass(StrEnum):
+class DocumentClass(TextEnum):
     """The kind of document found."""
 
     TD3_PASSPORT = "TD3 passport"

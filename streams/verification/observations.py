@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
-from schemas.enums import ExtractionStatus, ReaderClass
+from schemas.enums import ExtractionStatus, ReaderClass, TextEnum
 from schemas.screenings import CheckAnswer
 from schemas.verifications import CheckResult, PersonalFields
 from streams.vision_ports import Embedding, Quad, Sharpness
@@ -14,7 +13,7 @@ ENOUGH: Final = 0.5
 """Confidence below which a field does not count as read."""
 
 
-class Agreement(StrEnum):
+class Agreement(TextEnum):
     """How a second place on the document agrees with a field."""
 
     MATCH = "MATCH"
@@ -22,7 +21,7 @@ class Agreement(StrEnum):
     NOT_FOUND = "NOT_FOUND"
 
 
-class Source(StrEnum):
+class Source(TextEnum):
     """The part of a document a value was read from."""
 
     ZONE = "ZONE"

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +14,7 @@ from schemas.enums import (
     ReviewStatus,
     RiskLevel,
     ShownVerdict,
+    TextEnum,
     VerificationStatus,
 )
 from schemas.reason_catalogue import CATALOGUE
@@ -96,7 +96,7 @@ Finding = tuple[ReasonCode, CheckVerdict]
 """A reason of a check and its verdict."""
 
 
-class Match(StrEnum):
+class Match(TextEnum):
     """The band of a face distance (G14)."""
 
     SAME = "SAME"

@@ -6,11 +6,10 @@ The images are checked and stored as always; only the results of the models are 
 import re
 from dataclasses import dataclass
 from datetime import date, timedelta
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
+from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass, TextEnum
 from schemas.ids import SubjectId
 from schemas.problems import ProblemCode, Refused
 from schemas.reason_catalogue import CATALOGUE
@@ -30,7 +29,7 @@ ENGINE_VERSION: Final = "sim@00000000"
 _DURATION = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(ms|s)")
 
 
-class ScenarioName(StrEnum):
+class ScenarioName(TextEnum):
     """The name of a scenario."""
 
     APPROVED = "approved"

@@ -2,14 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
+from schemas.enums import TextEnum
 from schemas.webhooks import Deliver, FailureKind, NoteAttempt
 from streams.runtime.producer import Outgoing
 
 
-class Outcome(StrEnum):
+class Outcome(TextEnum):
     """The result of a `Deliver` command, for metrics."""
 
     DELIVERED = "delivered"

@@ -3,11 +3,11 @@
 import csv
 import json
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from schemas.enums import TextEnum
 from schemas.lists import ENTRY_MODEL, ListEntry, ListKind, entry_key
 from streams.lists.formats.reading import utf8_text
 
@@ -21,7 +21,7 @@ _MANY: Final = frozenset(
 """Columns of a CSV file that hold several values, with `;` between them."""
 
 
-class TextForm(StrEnum):
+class TextForm(TextEnum):
     """How entries are written down."""
 
     NDJSON = "NDJSON"

@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from enum import StrEnum
 from math import hypot
 from typing import Any, Final
 
-from schemas.enums import ExtractionStatus
+from schemas.enums import ExtractionStatus, TextEnum
 from streams.verification.observations import Agreement, grade
 from streams.verification.readers.anchors import LabelWords, Side, Value, values
 from streams.verification.readers.dates import printed_dates
@@ -53,7 +52,7 @@ _ROW_MIN, _ROW_MAX = 7, 14
 """Digits found in a row that may be the number's: one group lost, or boxes that share digits."""
 
 
-class SlipForm(StrEnum):
+class SlipForm(TextEnum):
     """The paper forms in use."""
 
     LONG = "long"

@@ -8,10 +8,10 @@ one is no repair: the line stays as it was read and its check digits stay broken
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import combinations, islice, product
 from typing import Final
 
+from schemas.enums import TextEnum
 from streams.verification.readers.likeness import latin
 from streams.verification.readers.td3_lines import FILLER, LENGTH, NATIONALITY, NUMBER, OPTIONAL, SEX, verify
 
@@ -41,7 +41,7 @@ _LAST_FIXED: Final = 28
 """Positions before it cannot move; the optional field begins here."""
 
 
-class RepairKind(StrEnum):
+class RepairKind(TextEnum):
     """On what grounds a character was put right."""
 
     ALPHABET = "alphabet"

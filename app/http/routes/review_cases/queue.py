@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Final
 
@@ -20,7 +19,7 @@ from app.http.presenters import CaseTexts
 from app.http.responses import json_answer, json_list
 from schemas.audit import AuditAction
 from schemas.base import Frozen
-from schemas.enums import CaseKind, CaseStatus, RiskLevel
+from schemas.enums import CaseKind, CaseStatus, RiskLevel, TextEnum
 from schemas.ids import ReviewCaseId
 from schemas.people import Permission
 from schemas.problems import ProblemCode, Refused
@@ -53,7 +52,7 @@ _MOST_TRIES: Final = 100
 _ASSIGNEE: Final = rf"{UNASSIGNED}|usr_[0-9a-hjkmnp-tv-z]{{26}}"
 
 
-class Order(StrEnum):
+class Order(TextEnum):
     """The order of a list of cases."""
 
     NEWEST = "newest"
