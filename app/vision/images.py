@@ -204,10 +204,9 @@ def _is_halved(container: Container) -> bool:
 
 
 def _read_coded(container: Container) -> None:
-    with Image.open(BytesIO(container.stripped), formats=[container.format.value]) as image:
-        _require_size(container, image.size)
-        image.draft(image.mode, (1, 1))
-        image.load()
+    """Decode an eighth of a JPEG's sides, in colour: a decoder to grey would not look at damaged colours."""
+    if cv2.imdecode(np.frombuffer(container.stripped, np.uint8), cv2.IMREAD_REDUCED_COLOR_8) is None:
+        raise ValueError("nothing was decoded")
 
 
 def _load(container: Container) -> Pixels:

@@ -1,6 +1,7 @@
 """Write to Kafka and wait for the acknowledgement; the one producer of a process."""
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -268,8 +269,14 @@ def partition_of(record: Outgoing) -> int:
     """Return where Kafka's clients put a record of its key."""
     if record.key is None:
         raise ValueError(f"a record of {record.topic} needs a key or a partition")
-    placed: int = (murmur2(record.key) & 0x7FFFFFFF) % _PARTITIONS[str(record.topic)]
-    return placed
+    return _hash(record.key) % _PARTITIONS[str(record.topic)]
+
+
+@functools.lru_cache(maxsize=4_096)
+def _hash(key: bytes) -> int:
+    """Return a key's hash, computed once for the records of a command, which have few keys."""
+    hashed: int = murmur2(key) & 0x7FFFFFFF
+    return hashed
 
 
 def headers_of(pairs: Sequence[tuple[str, bytes | None]] | None) -> dict[str, bytes]:

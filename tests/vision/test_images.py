@@ -312,19 +312,23 @@ def refusal_of(look: Callable[[bytes], object], file: bytes) -> type[Exception] 
     return None
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(
-    kind=st.sampled_from(sorted(LOSSLESS)),
-    mode=st.sampled_from(["RGB", "L"]),
+    kind=st.sampled_from([*sorted(LOSSLESS), "printer's JPEG"]),
     places=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
+    header=st.integers(100, 700) | st.just(10**6),
+    mode=st.sampled_from(["RGB", "L"]),
     cut=st.integers(0, 400),
 )
 def test_examining_refuses_what_decoding_refuses_and_nothing_else(
-    kind: str, mode: str, places: list[tuple[int, int]], cut: int
+    kind: str, places: list[tuple[int, int]], header: int, mode: str, cut: int
 ) -> None:
-    form, options = LOSSLESS[kind]
-    file = bytearray(written(picture(176, 168).convert(mode), form, **options))
+    form, options = LOSSLESS.get(kind, ("JPEG", {"quality": 90}))
+    seen = picture(176, 168).convert(mode if kind in LOSSLESS else "CMYK")
+    file = bytearray(written(seen, form, **options))
     for place, value in places:
-        file[place % len(file)] = value
+        file[place % min(header, len(file))] = value
     damaged = bytes(file[: len(file) - cut])
     assert refusal_of(examine, damaged) is refusal_of(decode, damaged)
+    ended = damaged + b"\xff\xd9"  # as a JPEG without the end of its picture
+    assert refusal_of(examine, ended) is refusal_of(decode, ended)
