@@ -1,7 +1,7 @@
 """Build what a process that seals audit rows runs beside its agents."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.message_authentication import checkpoint_key
@@ -12,7 +12,7 @@ from schemas.topics import Topic
 from streams.audit.checkpoint_topic import CheckpointTopic
 from streams.audit.checkpointing import EVERY_S, CheckpointWriter
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.lag import measure_waiting
+from streams.runtime.lag import LagMeter
 from streams.runtime.outbox_relay import OutboxRelay, beside, relaying_outbox, sweeping
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Figure, Worker
@@ -46,12 +46,8 @@ async def upkeep(
     def is_responsible() -> bool:
         return worker.is_assigned(Topic.AUDIT, 0)
 
-    backlog = Backlog(
-        deployment.stores,
-        lambda: measure_waiting(access),
-        is_responsible,
-        now,
-    )
+    lag = LagMeter(access)
+    backlog = Backlog(deployment.stores, lag.measure, is_responsible, now)
     worker.figures += backlog.figures
     worker.figures.append(
         Figure(
@@ -70,6 +66,7 @@ async def upkeep(
         relaying_outbox(relay),
         sweeping(deployment.stores.evidence, now),
         beside(write, "checkpoints", EVERY_S),
+        aclosing(lag),
         measuring(backlog.measure),
     ):
         yield

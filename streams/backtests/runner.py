@@ -23,6 +23,7 @@ from streams.backtests.replaying import Tell
 from streams.backtests.requests import finish
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
+from streams.runtime.background import sleep_aligned
 from streams.runtime.outbox_relay import beside
 
 EVERY_S: Final = 3.0
@@ -99,7 +100,7 @@ class BacktestRunner:
                     pass
             except StoreUnavailable:
                 log.warning("backtest.deferred")
-            await asyncio.sleep(every_s)
+            await sleep_aligned(every_s)
 
     @asynccontextmanager
     async def looking(self, every_s: float = EVERY_S) -> AsyncIterator[None]:

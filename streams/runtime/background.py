@@ -32,6 +32,21 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 _SUPERVISED: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet["BackgroundTask"]]()
 
 
+async def sleep_aligned(every_s: float) -> None:
+    """Sleep until a multiple of the interval by the machine's clock.
+
+    Tasks that look for work each second then look at the same moment, for less processor time than waking
+    the process for each of them: what it needs is in the processor's caches.
+    """
+    await asyncio.sleep(aligned_pause_s(asyncio.get_running_loop().time(), every_s))
+
+
+def aligned_pause_s(now_s: float, every_s: float) -> float:
+    """Return how long it is to a multiple of the interval, half an interval to one and a half."""
+    passed_s = now_s % every_s
+    return every_s - passed_s if passed_s <= every_s / 2 else 2 * every_s - passed_s
+
+
 class BackgroundTask:
     """Run work until it is stopped, restarting it after a pause whenever it ends before that.
 

@@ -1,6 +1,5 @@
 """Send a command for everything that is due, found by watches on the platform's records by the hour."""
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ import structlog
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from streams.ports.records import Position, Record, RecordKind, Records, due_index
+from streams.runtime.background import sleep_aligned
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import LogWriter, Outgoing
 
@@ -95,7 +95,7 @@ class DueSweep(ABC):
             else:
                 if sent:
                     log.info("due.swept", kind=self.kind, commands=sent)
-            await asyncio.sleep(every_s)
+            await sleep_aligned(every_s)
 
     @asynccontextmanager
     async def running(self, every_s: float = EVERY_S) -> AsyncIterator[None]:

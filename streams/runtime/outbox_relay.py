@@ -13,7 +13,7 @@ from schemas.problems import StoreUnavailable
 from streams.ports.audit import AuditLog
 from streams.ports.evidence import EvidenceStore
 from streams.ports.records import Journal
-from streams.runtime.background import BackgroundTask, Work
+from streams.runtime.background import BackgroundTask, Work, sleep_aligned
 from streams.runtime.event_publisher import decision_record, seal_record
 from streams.runtime.producer import LogWriter
 
@@ -76,7 +76,7 @@ class OutboxRelay:
                 await self.relay_pending()
             except StoreUnavailable:
                 log.warning("outbox.relay_deferred")
-            await asyncio.sleep(every_s)
+            await sleep_aligned(every_s)
 
 
 @asynccontextmanager

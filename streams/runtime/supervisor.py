@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from faust.types import TP
 
 from streams.runtime.agents import end_handlers
+from streams.runtime.background import sleep_aligned
 from streams.runtime.consumer import patched
 
 log = structlog.get_logger(__name__)
@@ -267,7 +268,7 @@ class Worker:
             unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
             if (unended or self._stalled) and now - self._waited_at() >= self._progress.stall_after_s:
                 raise Stuck("a rebalance does not end" if unended else f"{self._stalled} make no progress")
-            await asyncio.sleep(WATCH_S)
+            await sleep_aligned(WATCH_S)
 
     def _is_quiet(self, app: faust.App) -> bool:
         """Tell whether no record waited at the last measurement, and none was read since."""

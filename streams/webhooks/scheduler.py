@@ -1,6 +1,5 @@
 """Find deliveries that are due (retries, replays, lost ones) and send their `Deliver` commands."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from schemas.webhooks import Deliver, DeliveryWatch
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Position, Record, RecordKind
 from streams.ports.stores import Stores
+from streams.runtime.background import sleep_aligned
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import Outgoing
 from streams.webhooks.fanout import command_record
@@ -205,7 +205,7 @@ class DeliveryScheduler:
                 await self.sweep()
             except StoreUnavailable:
                 log.warning("webhooks.sweep_deferred")
-            await asyncio.sleep(every_s)
+            await sleep_aligned(every_s)
 
 
 @asynccontextmanager

@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from streams.runtime.background import BackgroundTask, Work, probe_background_tasks
+from streams.runtime.background import BackgroundTask, Work, aligned_pause_s, probe_background_tasks
 
 LONG_S = 3_600.0
 """No test waits for the end of such a pause."""
@@ -56,6 +58,15 @@ async def test_work_that_fails_is_restarted_until_it_lasts() -> None:
             await work.lasting.wait()
 
         assert (work.runs, task.running) == (4, True)
+
+
+@given(now_s=st.floats(0, 1e7), every_s=st.sampled_from([0.1, 1.0, 15.0]))
+def test_tasks_that_began_apart_wake_at_the_same_moments(now_s: float, every_s: float) -> None:
+    pause_s = aligned_pause_s(now_s, every_s)
+
+    intervals = (now_s + pause_s) / every_s
+    assert intervals == pytest.approx(round(intervals), abs=1e-6)
+    assert every_s / 2 <= pause_s <= 1.5 * every_s
 
 
 async def test_work_that_returns_is_restarted() -> None:

@@ -1,22 +1,27 @@
 """How many records wait for the agents, and since when, is reported from outside of them."""
 
 import asyncio
+from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from app.broker.server import Broker
 from app.kafka.request_reply import RequestReply
+from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.lag import CONSUMED, Waiting, measure_waiting
-from streams.runtime.producer import LogWriter
+from streams.runtime.lag import CONSUMED, LagMeter, Waiting, measure_waiting
+from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.supervisor import running_worker
 from tests.agents.support import (
     ask,
     decided,
     everything_in,
     names,
+    open_broker,
     quick_settings,
     until,
     until_settled,
@@ -82,6 +87,35 @@ async def test_what_was_settled_is_not_waited_for(
         await asyncio.gather(*asking)
 
     assert waiting.commands_since == {Topic.VERIFICATION_COMMANDS: sorted(taken)[1]}
+
+
+async def test_measuring_again_opens_no_connection_and_ends_the_search_for_times(
+    broker: Broker, writer: LogWriter
+) -> None:
+    """Clients that stayed assigned to partitions would go on reading what waits in them."""
+    async with aclosing(LagMeter(LogAccess(broker.address))) as meter:
+        first, opened = await meter.measure(), set(broker._listener.connections)
+        await writer.write(Outgoing(Topic.FLOW_COMMANDS, b"flow", b"{}"))
+        second, third = await meter.measure(), await meter.measure()
+
+        assert set(broker._listener.connections) == opened
+        assert [Topic.FLOW_COMMANDS in one.commands_since for one in (first, second, third)] == [
+            False,
+            True,
+            True,
+        ]
+        assert second == third
+        assert not meter._reader.assignment()
+
+
+async def test_after_a_broker_was_away_waiting_records_are_measured_again(tmp_path: Path) -> None:
+    async with open_broker(tmp_path / "broker") as first:
+        port, meter = first.port, LagMeter(LogAccess(first.address))
+        before = await meter.measure()
+    with pytest.raises(StoreUnavailable):
+        await meter.measure()
+    async with open_broker(tmp_path / "broker", port), aclosing(meter):
+        assert await meter.measure() == before
 
 
 async def taken_times(bootstrap: str) -> list[datetime]:
