@@ -46,6 +46,9 @@ _VERSION_AND_VARIANT: Final = 0xF << 76 | 0x3 << 62
 _VERSION_7: Final = 0x7 << 76 | 0x2 << 62
 _VERSION_8: Final = 0x8 << 76 | 0x2 << 62
 
+_NEAR_CHARS: Final = 10
+"""Two bits that are always 0, and 48: those of the time in a fresh identifier."""
+
 _LATEST_MS: Final = 253_402_300_800_000
 """Milliseconds of Unix time of the first moment that `datetime` cannot hold, the year 10000."""
 
@@ -55,14 +58,20 @@ def encode_id(prefix: str, value: UUID) -> str:
     return _write(prefix, value.int)
 
 
-def derive_id(prefix: str, *parts: str) -> str:
+def derive_id(prefix: str, *parts: str, near: str | None = None) -> str:
     """Derive an identifier from its parts, the same one every time (UUIDv8 over SHA-256, RFC 9562 5.8).
 
-    The parts are length-prefixed, so no two lists of parts share an identifier.
+    The parts are length-prefixed, so no two lists of parts share an identifier. With the identifier it is to
+    be `near`, it begins with that one's first 48 bits: an index has what belongs to one thing on one page,
+    and on its last pages what belongs to new things, so a commit writes few.
     """
     framed = b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
     number = int.from_bytes(hashlib.sha256(framed).digest()[:16], "big")
-    return _write(prefix, number & ~_VERSION_AND_VARIANT | _VERSION_8)
+    derived = _write(prefix, number & ~_VERSION_AND_VARIANT | _VERSION_8)
+    if near is None:
+        return derived
+    begin = near.index("_") + 1
+    return f"{prefix}_{near[begin : begin + _NEAR_CHARS]}{derived[len(prefix) + 1 + _NEAR_CHARS :]}"
 
 
 def is_derived(identifier: str) -> bool:

@@ -30,7 +30,8 @@ def audit_ids(tenant_id: TenantId, stored: StoredVerification) -> tuple[AuditEve
 
 
 def _evaluated_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
-    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.VERIFICATION_EVALUATED))
+    action = AuditAction.VERIFICATION_EVALUATED
+    return AuditEventId(derive_id("aud", tenant_id, verification_id, action, near=verification_id))
 
 
 def audit_rows(
@@ -92,7 +93,7 @@ def event_of(
     """Return an event about a verification; the event's id derives from `about`."""
     verification = stored.verification
     return DecisionEvent(
-        id=EventId(derive_id("evt", tenant_id, about, type_)),
+        id=EventId(derive_id("evt", tenant_id, about, type_, near=about)),
         type=type_,
         timestamp=at,
         tenant_id=tenant_id,

@@ -43,7 +43,7 @@ def evidence_id(
     It derives from the whole request: sent again it stores nothing twice, and another request under the same
     key, for example of another subject, shares no evidence with it.
     """
-    return EvidenceId(derive_id("evd", tenant_id, verification_id, fingerprint, kind))
+    return EvidenceId(derive_id("evd", tenant_id, verification_id, fingerprint, kind, near=verification_id))
 
 
 def first_decision_id(tenant_id: TenantId, verification_id: VerificationId) -> DecisionId:

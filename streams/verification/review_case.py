@@ -67,9 +67,10 @@ def index_of(
 def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEvent:
     """Return the event of the opened case; the same event in every retry."""
     verification = stored.verification
-    case = case_id(tenant_id, verification.verification_id)
+    about = verification.verification_id
+    case = case_id(tenant_id, about)
     return DecisionEvent(
-        id=EventId(derive_id("evt", tenant_id, case, EventType.CASE_OPENED)),
+        id=EventId(derive_id("evt", tenant_id, case, EventType.CASE_OPENED, near=about)),
         type=EventType.CASE_OPENED,
         timestamp=verification.created_at,
         tenant_id=tenant_id,
@@ -77,7 +78,7 @@ def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEve
         sequence=1,
         data=EventData(
             subject_id=verification.subject_id,
-            verification_id=verification.verification_id,
+            verification_id=about,
             session_id=stored.session_id,
             decision_id=verification.decision_id,
             review_case_id=case,
@@ -118,4 +119,6 @@ def opened_audit(tenant_id: TenantId, stored: StoredVerification) -> AuditEvent:
 
 def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
     """Derive the id of the audit row of a case's opening."""
-    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED))
+    return AuditEventId(
+        derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED, near=verification_id)
+    )

@@ -1,5 +1,6 @@
 """A decision that is not there yet: what the caller is reported, and where it is found later (R8)."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -7,7 +8,7 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from app.http.routes.verifications import PENDING, may_be_pending
-from schemas.ids import derive_id, drawn_at, encode_id, is_derived
+from schemas.ids import ID_PATTERN, derive_id, drawn_at, encode_id, is_derived
 from schemas.problems import DecisionPending, ProblemCode
 from schemas.topics import Topic
 from schemas.verifications import VerificationDecided
@@ -122,4 +123,15 @@ def test_the_time_of_an_id_is_when_it_was_drawn() -> None:
 
 def test_a_derived_id_is_distinguished_from_a_drawn_one() -> None:
     assert is_derived(derive_id("ver", "a"))
+    assert is_derived(derive_id("evt", "a", near=drawn(NOW)))
     assert not is_derived(drawn(NOW))
+
+
+def test_derived_ids_lie_beside_the_id_they_are_near_and_differ_as_their_parts_do() -> None:
+    before, own, after = (drawn(NOW + timedelta(milliseconds=shift)) for shift in (-1, 0, 1))
+    near = {derive_id("ver", part, near=own) for part in ("a", "b")}
+
+    assert len(near) == 2
+    assert near == {derive_id("ver", part, near=own) for part in ("b", "a")}
+    assert all(re.fullmatch(ID_PATTERN, one) for one in near)
+    assert [*sorted({before, after} | near)] == [before, *sorted(near), after]
