@@ -41,7 +41,12 @@ TURNS: Final = 6
 SHARE: Final = 0.7
 """Of the rate reached at `AT_ONCE`, for the open load."""
 
-IDLE_S: Final = 5.0
+STARTED_S: Final = 10.0
+"""From the start of a fleet to where it is idle."""
+
+IDLE_S: Final = 30.0
+"""Twice what lies between two measurements of the lag."""
+
 MARK: Final = "(number)"
 FLOW: Final = "(flow)"
 
@@ -227,7 +232,7 @@ def _quantile(seconds: Sequence[float], share: float) -> float:
 
 async def idle(fleet: StagedFleet) -> None:
     """Tell what the fleet takes while nobody asks anything."""
-    await asyncio.sleep(2.0)
+    await asyncio.sleep(STARTED_S)
     before, began = fleet.spent_s(), time.monotonic()
     await asyncio.sleep(IDLE_S)
     after, took_s = fleet.spent_s(), time.monotonic() - began
