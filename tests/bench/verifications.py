@@ -4,7 +4,8 @@ Run it with `python -m tests.bench.verifications`.
 
 Bare: as many threads as the service uses, each reading documents and comparing faces with the same engines
 and nothing else. Service: the same images posted over HTTP, stored, evaluated, committed, audited, published.
-What is compared is finished verifications per second, as a ratio; memory is the service's own, at its end.
+What is compared is finished verifications per second with four under way, and how long half of them take one
+at a time, as ratios; memory is the service's own, at its end.
 """
 
 import argparse
@@ -29,6 +30,8 @@ from tests.journeys.service import Person, Service, encoded, hopper, running_ser
 
 WORKERS = 2
 AT_ONCE = 4
+ALONE = 6
+"""Verifications of a round that are done one at a time."""
 MIB = 1 << 20
 
 
@@ -39,7 +42,7 @@ def documents(person: Person, count: int) -> list[bytes]:
     ]
 
 
-async def bare(engines: Engines, pages: list[bytes], selfie: bytes) -> Measured:
+async def bare(engines: Engines, pages: list[bytes], selfie: bytes, at_once: int = AT_ONCE) -> Measured:
     """What the engines alone do for a verification: read the page, find both faces, compare them."""
     today = datetime.now(UTC).date()
 
@@ -50,7 +53,7 @@ async def bare(engines: Engines, pages: list[bytes], selfie: bytes) -> Measured:
         engines.faces.distance(await engines.faces.embed(page, shown), await engines.faces.embed(face, own))
         return 201
 
-    return await load(one, len(pages), AT_ONCE)
+    return await load(one, len(pages), at_once)
 
 
 Post = Callable[[dict[str, Any]], Awaitable[int]]
@@ -84,7 +87,7 @@ async def compare(count: int, rounds: int) -> None:
     person = hopper()
     selfie = to_jpeg(person.selfie)
     pages = documents(person, count)
-    ratios = []
+    ratios, waits = [], []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         engines = await stack.enter_async_context(open_engines(EngineChoice(workers=WORKERS, waiting=64)))
@@ -98,13 +101,21 @@ async def compare(count: int, rounds: int) -> None:
             alone = await bare(engines, pages, selfie)
             whole = await served(post, pages, encoded(selfie))
             ratios.append(whole.per_second / alone.per_second)
+            bare_one = await bare(engines, pages[:ALONE], selfie, at_once=1)
+            one = await served(post, pages[:ALONE], encoded(selfie), at_once=1)
+            waits.append(one.quantile(0.5) / bare_one.quantile(0.5))
             sys.stdout.write(
                 f"{alone.line(f'round {number} bare engines')}\n{whole.line(f'round {number} service')}\n"
+                f"{bare_one.line('  one at a time, bare')}\n{one.line('  one at a time, service')}\n"
             )
             sys.stdout.write(
-                f"  service memory {memory_mib(service):.0f} MiB after {number * count + 4} verifications\n"
+                f"  service memory {memory_mib(service):.0f} MiB "
+                f"after {number * (count + ALONE) + 4} verifications\n"
             )
-    sys.stdout.write(f"the service reaches {statistics.median(ratios):.0%} of its bare engines\n")
+    sys.stdout.write(
+        f"the service reaches {statistics.median(ratios):.0%} of its bare engines; "
+        f"one at a time a verification takes {statistics.median(waits):.0%} of their time\n"
+    )
 
 
 if __name__ == "__main__":
