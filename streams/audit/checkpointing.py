@@ -13,7 +13,6 @@ from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from streams.audit.checkpoints import Ledger, SigningKey, next_checkpoints, read_history
 from streams.ports.audit import AuditLog
-from streams.runtime.background import sleep_aligned
 
 log = structlog.get_logger(__name__)
 
@@ -85,7 +84,7 @@ class CheckpointWriter:
             elif clock() >= due:
                 await self._write_if_possible()
                 due = clock() + (every_s if self.begun else min(RETRY_S, every_s))
-            await sleep_aligned(min(LOOK_EVERY_S, every_s))
+            await asyncio.sleep(min(LOOK_EVERY_S, every_s))
 
     async def finish(self) -> None:
         """Write a last checkpoint if this process was the writer; for a clean stop."""
