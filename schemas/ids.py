@@ -75,7 +75,7 @@ def derive_id(prefix: str, *parts: str, near: str | None = None) -> str:
 
 
 def is_derived(identifier: str) -> bool:
-    """Return whether an identifier has the form of `derive_id`: there is no time in it."""
+    """Return whether an identifier has the form of `derive_id`: no time is read from it."""
     return _number(identifier) & _VERSION_AND_VARIANT == _VERSION_8
 
 

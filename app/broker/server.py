@@ -26,7 +26,7 @@ from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.upkeep import Upkeep
 from app.broker.users import Users
-from streams.runtime.background import BackgroundTask, sleep_aligned
+from streams.runtime.background import BackgroundTask
 
 
 class DirectoryLock:
@@ -175,7 +175,7 @@ class Broker:
 async def _watch_users(listener: Listener, users: Users) -> None:
     """End the connections of users who were deleted."""
     while True:
-        await sleep_aligned(USERS_INTERVAL_S)
+        await asyncio.sleep(USERS_INTERVAL_S)
         try:
             users.refresh()
         except UsersUnusable as error:

@@ -30,7 +30,7 @@ from schemas.base import Frozen
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.runtime.authentication import RecordKeys, Unauthentic
-from streams.runtime.background import BackgroundTask, sleep_aligned
+from streams.runtime.background import BackgroundTask
 from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.kafka_clients import started
@@ -113,7 +113,7 @@ class LimitSharing:
     async def _publish(self) -> None:
         failures = 0
         while True:
-            await sleep_aligned(_pause_s(INTERVAL_S, failures))
+            await asyncio.sleep(_pause_s(INTERVAL_S, failures))
             admitted = self._limiter.take_unshared()
             if not admitted:
                 continue

@@ -205,8 +205,11 @@ def _is_halved(container: Container) -> bool:
 
 def _read_coded(container: Container) -> None:
     """Decode an eighth of a JPEG's sides, in colour: a decoder to grey would not look at damaged colours."""
-    if cv2.imdecode(np.frombuffer(container.stripped, np.uint8), cv2.IMREAD_REDUCED_COLOR_8) is None:
+    decoded = cv2.imdecode(np.frombuffer(container.stripped, np.uint8), cv2.IMREAD_REDUCED_COLOR_8)
+    if decoded is None:
         raise ValueError("nothing was decoded")
+    height, width = decoded.shape[:2]
+    _require_size(container, (width, height), shrunk=8)
 
 
 def _load(container: Container) -> Pixels:
@@ -235,8 +238,8 @@ def _load_webp(container: Container) -> Pixels:
     return _to_rgb(rows, (width, height), halve=_is_halved(container))
 
 
-def _require_size(container: Container, size: tuple[int, int]) -> None:
-    if size != (container.width, container.height):
+def _require_size(container: Container, size: tuple[int, int], shrunk: int = 1) -> None:
+    if size != (-(-container.width // shrunk), -(-container.height // shrunk)):
         raise ImageUndecodable("the picture is not of the size its header says")
 
 

@@ -94,9 +94,12 @@ class LagMeter:
                 self._admin = await self._clients.enter_async_context(open_admin(self._access))
                 self._reader = await self._clients.enter_async_context(_open_reader(self._access))
             return await self._measure()
-        except (TimeoutError, KafkaError, OSError, StoreUnavailable) as error:
+        except StoreUnavailable:
             await self.aclose()
-            raise StoreUnavailable("no broker answers") from error
+            raise
+        except (TimeoutError, KafkaError, OSError) as error:
+            await self.aclose()
+            raise StoreUnavailable(f"no broker answers: {type(error).__name__}") from error
 
     async def aclose(self) -> None:
         """Close the clients."""
