@@ -25,13 +25,13 @@ BUSY, QUIET = TopicPartition(Topic.DECISIONS, 0), TopicPartition(Topic.DECISIONS
 
 @dataclass(slots=True)
 class Reader:
-    """A consumer of two partitions and the waits of its fetches."""
+    """A consumer of two partitions, the waits of its fetches, and when planning each began and ended."""
 
     consumer: Any
     steady: bool = True
     notified: int = 0
     waits_ms: list[int] = field(default_factory=list)
-    sent_at: list[float] = field(default_factory=list)
+    planned_s: list[tuple[float, float]] = field(default_factory=list)
     taken: int = 0
 
     def begin(self) -> None:
@@ -44,10 +44,19 @@ class Reader:
         async def noting(node: int, request: Any, **more: Any) -> Any:
             if isinstance(request, FetchRequest):
                 self.waits_ms.append(request._max_wait_ms)
-                self.sent_at.append(time.monotonic())
             return await send(node, request, **more)
 
         client.send = noting
+        plan = fetcher._get_actions_per_node
+
+        def planning(assignment: Any) -> Any:
+            began_s = time.monotonic()
+            planned = plan(assignment)
+            if planned[0]:
+                self.planned_s.append((began_s, time.monotonic()))
+            return planned
+
+        fetcher._get_actions_per_node = planning
         self.consumer.assign([BUSY, QUIET])
 
     def notify(self) -> None:
@@ -105,7 +114,7 @@ async def test_fetches_rest_while_records_come_one_after_another(
         await produce(broker)
         assert await reader.consumer.getmany(BUSY, timeout_ms=60_000)
 
-    pauses = [after - before for before, after in pairwise(reader.sent_at)]
+    pauses = [ended_s - began_s for (began_s, _), (_, ended_s) in pairwise(reader.planned_s)]
     assert len(pauses) >= 3
     assert min(pauses) >= LEAST_PAUSE_S + 2 * 0.1
 
