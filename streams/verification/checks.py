@@ -1,8 +1,9 @@
 """Run the required checks on the engines' ports: which calls, in which order, with which deadline.
 
-Cheap calls come first: a selfie without a face is refused before a page is read. Then the page is
-read while liveness is checked. An engine that breaks or runs out of time breaks the checks that depend on
-it and nothing else; `Overloaded` propagates, because then nothing was found and nothing was stored.
+Cheap calls come first: a selfie without a face is refused before anything else is done. Then the page is
+read while faces are searched for on it and liveness is checked. An engine that breaks or runs out of time
+breaks the checks that depend on it and nothing else; `Overloaded` propagates, because then nothing was found
+and nothing was stored.
 """
 
 from collections.abc import Awaitable
@@ -106,7 +107,8 @@ class RequiredChecks:
             Refused: IMAGE_NOT_EVALUABLE without a face on the selfie.
             Overloaded: An engine has no room.
         """
-        shown, own = await self._look_at_both(portrait, selfie)
+        faces = unless_broken("faces", self.look(portrait))
+        own, shown = await both(self._look_at_selfie(selfie), faces)
         liveness = await unless_broken("liveness", self._liveness(selfie, own))
         distance = self._distance(shown, own)
         reuse = await self._reuse((portrait, shown), (selfie, own), distance, today)
@@ -152,31 +154,35 @@ class RequiredChecks:
         """Return the evaluation of images that could not be decoded: every check is broken."""
         return Evaluation(results=tuple(broken(kind) for kind in self._policy.required_checks), findings=None)
 
-    async def _look_at_both(
-        self, shown: Picture, own: Picture | None
-    ) -> tuple[FaceView | None, FaceView | None]:
-        """Find the faces; a selfie without one is refused before any other call."""
-        if own is None:
-            return await unless_broken("faces", self.look(shown)), None
-        views = await both(unless_broken("faces", self.look(shown)), unless_broken("faces", self.look(own)))
-        if views[1] is not None and views[1].face is None:
+    async def _look_at_selfie(self, selfie: Picture | None) -> FaceView | None:
+        """Find the face on the selfie, which is refused without one."""
+        if selfie is None:
+            return None
+        own = await unless_broken("faces", self.look(selfie))
+        if own is not None and own.face is None:
             raise Refused.at(
                 SELFIE_POINTER, ProblemCode.IMAGE_NOT_EVALUABLE, "No face was found on the selfie."
             )
-        return views
+        return own
 
     async def _see(self, document: Picture, selfie: Picture | None, today: date) -> Seen:
-        shown, own = await self._look_at_both(document, selfie)
-        page, liveness = await both(
-            unless_broken("text", self._read(document, shown, today)),
-            unless_broken("liveness", self._liveness(selfie, own)),
+        own = await self._look_at_selfie(selfie)
+        read, (shown, liveness) = await both(
+            unless_broken("text", self._read(document, today)),
+            both(
+                unless_broken("faces", self.look(document)),
+                unless_broken("liveness", self._liveness(selfie, own)),
+            ),
         )
-        if page is not None and not page.findings.legible and shown is not None and shown.face is None:
+        if read is not None and not read[0].legible and shown is not None and shown.face is None:
             raise Refused.at(
                 DOCUMENT_POINTER, ProblemCode.DOCUMENT_UNUSABLE, "No document was found on the image."
             )
         distance = self._distance(shown, own)
-        reuse = await self._reuse((document, shown), (selfie, own), distance, today)
+        page, reuse = await both(
+            unless_broken("text", self._cut_out(document, read, shown)),
+            self._reuse((document, shown), (selfie, own), distance, today),
+        )
         return Seen(page, shown, own, distance, liveness, reuse)
 
     async def _reuse(
@@ -238,19 +244,25 @@ class RequiredChecks:
         seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=quality)
         return FaceView(seen, best, embedding)
 
-    async def _read(self, document: Picture, shown: FaceView | None, today: date) -> PageView:
-        """Read the page, measure it and cut out the portrait."""
-        engines, policy = self._engines, self._policy
-        read = engines.read_document(engines.text, document, today)
-        findings, whole = await both(self.call(read, policy.reading_deadline_s), self._measure(document))
+    async def _read(self, document: Picture, today: date) -> tuple[DocumentFindings, Sharpness]:
+        """Read the page and measure it."""
+        read = self._engines.read_document(self._engines.text, document, today)
+        return await both(self.call(read, self._policy.reading_deadline_s), self._measure(document))
+
+    async def _cut_out(
+        self, document: Picture, read: tuple[DocumentFindings, Sharpness] | None, shown: FaceView | None
+    ) -> PageView | None:
+        """Return what was read with the portrait beside it, or None where nothing was."""
+        if read is None:
+            return None
         portrait = None
         if shown is not None and shown.face is not None:
             upright = turned(document, shown.face)
             box = with_margin(shown.face.box, upright)
-            portrait = await self.call(engines.decoder.encode(upright, box))
+            portrait = await self.call(self._engines.decoder.encode(upright, box))
         quality = shown.seen.quality if shown else None
-        picture = DocumentPicture(whole, quality, min(document.width, document.height))
-        return PageView(findings, picture, portrait)
+        picture = DocumentPicture(read[1], quality, min(document.width, document.height))
+        return PageView(read[0], picture, portrait)
 
     async def _liveness(self, selfie: Picture | None, own: FaceView | None) -> float | None:
         engine = self._engines.liveness
