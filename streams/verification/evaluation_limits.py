@@ -11,8 +11,8 @@ from streams.runtime.fair_queue import TenantQueue
 from streams.vision_ports import TENANT
 
 CONCURRENT_VERIFICATIONS: Final = 8
-"""Verifications whose images are in memory at one time, decoded some 150 MB each at worst. Each has two jobs
-at the engines at most: in total fewer than one tenant may have waiting there (`SERVICE_VISION_QUEUE`)."""
+"""Verifications whose images are in memory at one time, decoded some 150 MB each at worst. Each has three
+jobs at the engines at most: in total fewer than one tenant may have waiting (`SERVICE_VISION_QUEUE`)."""
 
 
 class EngineSlots:

@@ -1,9 +1,11 @@
+import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from schemas.enums import (
     CheckKind,
@@ -315,6 +317,22 @@ async def test_a_selfie_without_a_face_is_refused_before_the_document_is_read() 
 
     assert await refusal_of(stage) == (ProblemCode.IMAGE_NOT_EVALUABLE, [SELFIE_POINTER])
     assert "read" not in stage.scene.calls
+
+
+class MeetingScene(Scene):
+    """Lets the page be read no earlier than faces are searched for on it, and these no earlier than that."""
+
+    both = asyncio.Barrier(2)
+
+    @override
+    async def play(self, call: str) -> None:
+        if call in ("read", "find on document"):
+            await self.both.wait()
+        await super().play(call)
+
+
+async def test_the_page_is_read_while_faces_are_searched_for_on_it() -> None:
+    assert (await outcome_of(MeetingScene()))[0] is VerificationStatus.APPROVED
 
 
 async def test_an_image_with_neither_text_nor_a_face_is_no_usable_document() -> None:
