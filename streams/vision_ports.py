@@ -107,7 +107,7 @@ class Sharpness:
     brightness: float
     """Mean luma, 0-255."""
     glare: float
-    """Share of the region that is burnt out, 0-1."""
+    """Share of the region that is burnt out, 0-1; of a whole image 0, for white paper counts as burnt out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def test_the_page_measures_a_picture_as_the_server_does() -> None:
         input=json.dumps(sent), capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
 
-    there = [measure_sharpness(Picture(np.asarray(one.convert("RGB")), "")) for one in made]
+    there = [measure_sharpness(Picture(np.asarray(one.convert("RGB")), ""), (0, 0, 480, 336)) for one in made]
     here = json.loads(ran.stdout)
     assert [one["brightness"] for one in here] == pytest.approx([one.brightness for one in there], rel=0.02)
     assert [one["glare"] for one in here] == pytest.approx([one.glare for one in there], abs=0.02)
