@@ -121,7 +121,9 @@ def rules() -> list[tuple[ModuleType, str, FunctionType]]:
 def close_unstarted(values: Iterable[object]) -> None:
     """Close the coroutines among the arguments of a call that raises, and those given to them."""
     for value in values:
-        if inspect.iscoroutine(value):
+        if isinstance(value, tuple):
+            close_unstarted(value)
+        elif inspect.iscoroutine(value):
             close_unstarted(inspect.getcoroutinelocals(value).values())
             value.close()
 
