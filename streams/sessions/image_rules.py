@@ -1,7 +1,7 @@
 """Judge captured images: a still one by its pixels, a frame of a movement by what was measured (P13-P15)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.enums import EvidenceKind, ExtractionStatus
 from schemas.movements import FrameHint, Movement
@@ -20,10 +20,10 @@ def said_at_once(
 ) -> tuple[ReasonCode, ...]:
     """Return the quality reasons of an image, by the thresholds of the evaluation.
 
-    Faces are not searched for here, so glare, which counts inside a face only, is left to the evaluation.
+    Faces are not searched here, so glare, which counts inside a face only, is left to the evaluation.
     """
     if what is EvidenceKind.SELFIE:
-        face = FacesSeen(1, several_alike=False, width_px=math.inf, quality=whole)
+        face = FacesSeen(1, several_alike=False, width_px=math.inf, quality=replace(whole, glare=0.0))
         findings = selfie_image_findings(limits, face)
     else:
         unread = DocumentFindings(ExtractionStatus.EXTRACTED)

@@ -319,7 +319,7 @@ async def test_a_selfie_without_a_face_is_refused_before_the_document_is_read() 
     assert "read" not in stage.scene.calls
 
 
-class MeetingScene(Scene):
+class ConcurrentScene(Scene):
     """Lets the page be read no earlier than faces are searched for on it, and these no earlier than that."""
 
     both = asyncio.Barrier(2)
@@ -332,7 +332,7 @@ class MeetingScene(Scene):
 
 
 async def test_the_page_is_read_while_faces_are_searched_for_on_it() -> None:
-    assert (await outcome_of(MeetingScene()))[0] is VerificationStatus.APPROVED
+    assert (await outcome_of(ConcurrentScene()))[0] is VerificationStatus.APPROVED
 
 
 async def test_an_image_with_neither_text_nor_a_face_is_no_usable_document() -> None:
