@@ -75,7 +75,7 @@ def _rehearse() -> None:
             written, kind.value
         )
         seen = images.decode(images.strip_metadata(written.getvalue()))
-        measures.measure_sharpness(seen)
+        measures.measure_sharpness(seen, (0.0, 0.0, 90.0, 90.0))
         images.encode_box(seen, (0.0, 0.0, 90.0, 90.0))
 
 

@@ -180,7 +180,7 @@ class RequiredChecks:
             )
         distance = self._distance(shown, own)
         page, reuse = await both(
-            unless_broken("text", self._cut_out(document, read, shown)),
+            unless_broken("text", self._view_page(document, read, shown)),
             self._reuse((document, shown), (selfie, own), distance, today),
         )
         return Seen(page, shown, own, distance, liveness, reuse)
@@ -249,20 +249,21 @@ class RequiredChecks:
         read = self._engines.read_document(self._engines.text, document, today)
         return await both(self.call(read, self._policy.reading_deadline_s), self._measure(document))
 
-    async def _cut_out(
+    async def _view_page(
         self, document: Picture, read: tuple[DocumentFindings, Sharpness] | None, shown: FaceView | None
     ) -> PageView | None:
-        """Return what was read with the portrait beside it, or None where nothing was."""
+        """Return what was read and measured, with the portrait cut out; None where nothing was read."""
         if read is None:
             return None
+        findings, whole = read
         portrait = None
         if shown is not None and shown.face is not None:
             upright = turned(document, shown.face)
             box = with_margin(shown.face.box, upright)
             portrait = await self.call(self._engines.decoder.encode(upright, box))
         quality = shown.seen.quality if shown else None
-        picture = DocumentPicture(read[1], quality, min(document.width, document.height))
-        return PageView(read[0], picture, portrait)
+        picture = DocumentPicture(whole, quality, min(document.width, document.height))
+        return PageView(findings, picture, portrait)
 
     async def _liveness(self, selfie: Picture | None, own: FaceView | None) -> float | None:
         engine = self._engines.liveness

@@ -1,6 +1,6 @@
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -319,10 +319,11 @@ async def test_a_selfie_without_a_face_is_refused_before_the_document_is_read() 
     assert "read" not in stage.scene.calls
 
 
+@dataclass
 class ConcurrentScene(Scene):
     """Lets the page be read no earlier than faces are searched for on it, and these no earlier than that."""
 
-    both = asyncio.Barrier(2)
+    both: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))
 
     @override
     async def play(self, call: str) -> None:
