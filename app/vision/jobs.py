@@ -57,17 +57,23 @@ class Gives(TextEnum):
     """Bytes."""
 
 
+CPU_S: Final = 20
+"""Limit for work that bounds itself, by the size of a picture or by the numbers of lines, codes and faces it
+looks at: tenths of a second, a hostile page twenty times as much. Far away, because on a virtual machine
+waiting can count as processor time: 4 s ended a comparison of honest faces, 8 s the reading of a slip."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job(Generic[R]):
     """One kind of job, with its cost limits."""
 
     name: str
-    cpu_s: int
-    """Processor seconds after which the kernel ends the child; whole ones, the limit's own unit."""
     args: TypeAdapter[Any] | None = None
     """The tuple of plain arguments."""
     result: TypeAdapter[R] | None = None
     gives: Gives = Gives.VALUE
+    cpu_s: int = CPU_S
+    """Processor seconds after which the kernel ends the child; whole ones, the limit's own unit."""
     wall_s: float = 40.0
     """Seconds without any processor time after which the child is ended: while it works, however slowly, only
     `cpu_s` ends it."""
@@ -75,43 +81,31 @@ class Job(Generic[R]):
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
 
-BOUNDED_CPU_S: Final = 20
-"""Limit for work that bounds itself, by a fixed size or by the numbers of lines, codes and faces it looks at:
-tenths of a second, a hostile page twenty times as much. Far away, because on a busy virtual machine waiting
-counts as processor time: 4 s ended an honest comparison of faces, and 8 s the reading of an honest slip."""
-
-PING: Final = Job("ping", 1, result=TypeAdapter(bool))
+PING: Final = Job("ping", result=TypeAdapter(bool))
 """Answers true: the child lives."""
-STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
-DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE)
-EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
+STRIP: Final[Job[bytes]] = Job("strip", gives=Gives.FILE)
+DECODE: Final[Job[Picture]] = Job("decode", gives=Gives.PICTURE)
+EXAMINE: Final = Job("examine", TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
-SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
-ENCODE: Final[Job[bytes]] = Job("encode", 4, TypeAdapter(tuple[Box]), gives=Gives.FILE)
-FIND_LINES: Final = Job(
-    "find_lines", BOUNDED_CPU_S, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...])
-)
+SHARPNESS: Final = Job("sharpness", TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
+ENCODE: Final[Job[bytes]] = Job("encode", TypeAdapter(tuple[Box]), gives=Gives.FILE)
+FIND_LINES: Final = Job("find_lines", TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
 READ_LINES: Final = Job(
     "read_lines",
-    BOUNDED_CPU_S,
     TypeAdapter(tuple[tuple[Quad, ...], Detail]),
     TypeAdapter(tuple[TextLine, ...]),
 )
-READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
+READ_CODES: Final = Job("read_codes", result=TypeAdapter(tuple[str, ...]), cpu_s=2)
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
-READ_DOCUMENT: Final = Job(
-    "read_document", BOUNDED_CPU_S, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings)
-)
-FIND_FACES: Final = Job(
-    "find_faces", BOUNDED_CPU_S, TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...])
-)
-EMBED: Final = Job("embed", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
-CHIP: Final[Job[bytes]] = Job("chip", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), gives=Gives.FILE)
+READ_DOCUMENT: Final = Job("read_document", TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
+FIND_FACES: Final = Job("find_faces", TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...]))
+EMBED: Final = Job("embed", TypeAdapter(tuple[Face]), TypeAdapter(Vector))
+CHIP: Final[Job[bytes]] = Job("chip", TypeAdapter(tuple[Face]), gives=Gives.FILE)
 """Answers the RGB pixels of the aligned face, a square, row after row."""
-PARALLAX: Final = Job("parallax", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
+PARALLAX: Final = Job("parallax", TypeAdapter(tuple[Face]), TypeAdapter(float))
 """The file is the chip of the other picture's face."""
-PRINT_ROWS: Final = Job("print_rows", 4, result=TypeAdapter(int))
-LIVENESS: Final = Job("liveness", BOUNDED_CPU_S, TypeAdapter(tuple[Face]), TypeAdapter(float))
+PRINT_ROWS: Final = Job("print_rows", result=TypeAdapter(int))
+LIVENESS: Final = Job("liveness", TypeAdapter(tuple[Face]), TypeAdapter(float))
 
 
 class EngineFacts(Frozen):

@@ -48,9 +48,13 @@ STACKS_S: Final = 30.0
 
 def print_last(log: Path) -> None:
     """Print the last lines of what a process said, which a test that fails shows."""
-    last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    if last:
-        print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
+    if last := last_lines(log):
+        print(f"--- {log.name}", last, sep="\n")  # noqa: T201 - shown only where the test fails
+
+
+def last_lines(log: Path) -> str:
+    """Return the last lines of what a process said."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
 
 
 async def veristream(
