@@ -53,7 +53,7 @@ class Bench:
         """Ours against ezrules, in turns; both run all the time."""
         given = self._given
         async with AsyncExitStack() as stack:
-            paid = await stack.enter_async_context(running_paid(self._folder / "rate", given.layout))
+            paid = await self._knowing(given.known, stack)
             measured, _ = await paid.closed(given.requests)
             say(measured.line("payments at 32 under way"))
             if given.ezrules is None:
@@ -123,14 +123,22 @@ class Bench:
         share, more = (median(side["two"]) / median(side["none"]) for side in (rates, costs))
         say(f"row: two non-subject keys reach {share:.2f} x the rate without, for {more:.2f} x the CPU")
 
+    async def _knowing(self, payments: int, stack: AsyncExitStack) -> Paid:
+        """Run a service that has stored so many payments; with none, each is its customer's first."""
+        if not payments:
+            return await stack.enter_async_context(running_paid(self._folder / "rate", self._given.layout))
+        folder = await self._stored(payments)
+        paid = await stack.enter_async_context(running_paid(folder, self._given.layout))
+        await paid.pay_as((folder / TENANT_FILE).read_text(encoding="ascii"))
+        return paid
+
     async def stored(self) -> None:
         """The 99th percentile beside many stored transactions against few, in turns."""
         many = self._given.stored
         async with AsyncExitStack() as stack:
             sides: dict[int, Paid] = {}
             for count in (FEW, many):
-                folder = (self._given.reused or self._folder) / f"stored-{count}"
-                await self._store(folder, count)
+                folder = await self._stored(count)
                 if self._given.cached:
                     await asyncio.to_thread(lock_in_memory, folder / DATABASE_FILE)
                 paid = await stack.enter_async_context(running_paid(folder, self._given.layout))
@@ -154,15 +162,16 @@ class Bench:
         say(f"round {number}: p99 at {rate:.0f}/s {shown}: {slower:.2f} x; CPU {dearer:.2f} x")
         return slower, dearer
 
-    async def _store(self, folder: Path, count: int) -> None:
-        """Store so many transactions of a tenant, unless an earlier run did."""
-        begun = time.monotonic()
+    async def _stored(self, count: int) -> Path:
+        """Return a data folder with so many transactions of a tenant; an earlier run may have stored them."""
+        folder, begun = (self._given.reused or self._folder) / f"stored-{count}", time.monotonic()
         if not (folder / TENANT_FILE).exists():
             async with running_paid(folder, self._given.layout) as paid:
                 tenant_id = paid.fleet.tenant_id
             await store_payments(folder, tenant_id, count)
             (folder / TENANT_FILE).write_text(tenant_id, encoding="ascii")
         say(f"{count:,} transactions stored in {time.monotonic() - begun:.0f} s")
+        return folder
 
     async def wallets(self) -> None:
         """Wallet assessments against sandbox verifications, in turns."""
@@ -241,7 +250,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=15, help="of each open load")
     parser.add_argument("--limit-ms", type=float, default=100.0, help="the 99th percentile's")
     parser.add_argument("--stored", type=int, default=100_000, help="1000000 is the full size")
-    said = "the folder of what `stored` stores, used again by the next run"
+    said = "payments stored before `rate`; 0: nearly each is its customer's first"
+    parser.add_argument("--known", type=int, default=100_000, help=said)
+    said = "the folder of the data folders with stored payments, used again by the next run"
     parser.add_argument("--reused", type=Path, help=said)
     said = "keep the stored files in memory, where the system drops them at once"
     parser.add_argument("--cached", action="store_true", help=said)

@@ -12,15 +12,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.opening import SchemaRefused
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.batch_thread import ALONG_EVERY
-from app.adapters.sqlite.log_folding import FOLD_COMMITS
+from app.adapters.sqlite.log_folding import FOLD_COMMITS, LogFolder
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
@@ -70,6 +72,37 @@ async def test_the_log_is_folded_into_the_file_beside_the_commits(tmp_path: Path
         async with asyncio.timeout(60):
             while "folded-0" not in rows_without_the_log(database):  # noqa: ASYNC110 - the file has no event
                 await asyncio.sleep(0.01)
+
+
+async def test_what_is_committed_while_the_log_is_folded_is_folded_right_afterwards(tmp_path: Path) -> None:
+    """The next commit can then begin the log anew, which would otherwise grow as long as there is load."""
+    database = tmp_path / DATABASE_FILE
+
+    class Folding(sqlite3.Connection):
+        """A connection beside which somebody commits when it has folded for the first time."""
+
+        committed = False
+
+        @override
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            cursor = super().execute(statement, *values)
+            if "wal_checkpoint" in statement and not Folding.committed:
+                Folding.committed = True
+                with closing(sqlite3.connect(database, isolation_level=None)) as other:
+                    other.execute("UPDATE records SET id = 'committed-meanwhile'")
+            return cursor
+
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        await stores.journal.commit(Change(ACME, (build_record(),)))
+        folder = LogFolder(lambda: sqlite3.connect(database, isolation_level=None, factory=Folding))
+        for _ in range(FOLD_COMMITS):
+            folder.note_commit()
+        async with asyncio.timeout(60):
+            while not Folding.committed:  # noqa: ASYNC110 - the thread has no event
+                await asyncio.sleep(0.01)
+        await asyncio.to_thread(folder.close)
+
+        assert rows_without_the_log(database) == {"committed-meanwhile"}
 
 
 def rows_without_the_log(database: Path) -> set[str]:

@@ -36,8 +36,9 @@ TURN_RETRY_S: Final = 0.001
 TURN_TIMEOUT_S: Final = 0.5
 """A process that has its turn for so long is taken for stopped: until it goes on the others write without."""
 
-CHECKPOINT_PAGES: Final = 12_000
-"""Write-ahead log of 48 MB that was not folded beside the commits is folded by the commit that fills it."""
+CHECKPOINT_PAGES: Final = 36_000
+"""Write-ahead log of 144 MB that did not begin anew after being folded beside the commits is folded by the
+commit that fills it."""
 
 LOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """A write-ahead log that outgrew this while somebody read is cut back afterwards."""

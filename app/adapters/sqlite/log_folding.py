@@ -2,7 +2,8 @@
 
 SQLite folds the log inside the commit that fills it: 4,000 pages and a sync were seen to hold up everybody
 for 60 to 160 ms. A checkpoint of the passive kind waits for nobody and nobody waits for it
-(https://www.sqlite.org/wal.html, 2.1 and 3.2); the next commit after a complete one begins the log anew.
+(https://www.sqlite.org/wal.html, 2.1 and 3.2); the next commit after a complete one begins the log anew. One
+that takes long is never complete under load, so what was committed meanwhile is folded right afterwards.
 """
 
 import sqlite3
@@ -16,6 +17,10 @@ FOLD_COMMITS: Final = 64
 
 FOLD_PAUSE_S: Final = 0.5
 """At least between two times."""
+
+FOLDS_MAX: Final = 5
+"""How often what was committed while the log was folded is folded as well; each takes a part of the one
+before it."""
 
 EMPTY_TIMEOUT_MS: Final = 200
 """How long emptying the log waits for readers; the next checkpoint comes anyway."""
@@ -44,7 +49,7 @@ class LogFolder:
 
     def empty(self) -> None:
         """Fold the log and empty it, unless somebody is reading just now."""
-        self._checkpoint("TRUNCATE")
+        self._checkpoint("TRUNCATE", 1)
 
     def close(self) -> None:
         """Return when nothing is folded any more; called after the last commit."""
@@ -58,11 +63,19 @@ class LogFolder:
             self._due.wait()
             self._due.clear()
             if not self._closing.is_set():
-                self._checkpoint("PASSIVE")
+                self._checkpoint("PASSIVE", FOLDS_MAX)
                 self._closing.wait(FOLD_PAUSE_S)
 
-    def _checkpoint(self, mode: str) -> None:
-        """Fold; an error, as of a full disk, is met by the commits too, and the next time tries again."""
+    def _checkpoint(self, mode: str, times: int) -> None:
+        """Fold until nothing was committed meanwhile, so many times at most.
+
+        An error, as of a full disk, is met by the commits too, and the next time tries again.
+        """
         with self._folding, suppress(sqlite3.Error), closing(self._connect()) as own:
             own.execute(f"PRAGMA busy_timeout = {EMPTY_TIMEOUT_MS}")
-            own.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            folded = 0
+            for _ in range(times):
+                before = folded
+                _, _, folded = own.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+                if folded <= before:
+                    break
