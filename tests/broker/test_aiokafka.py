@@ -183,18 +183,24 @@ async def test_everything_works_with_fsync_before_every_acknowledgement(tmp_path
 
 
 class CommitOnRevoke(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
-    """Commits what was handled before partitions go to somebody else."""
+    """Commits what was handled before partitions go to somebody else.
+
+    A member that leaves commits as well; while it does the group waits, else the commit would come from a
+    generation that has passed.
+    """
 
     def __init__(self, consumer: AIOKafkaConsumer) -> None:
         self._consumer = consumer
+        self._committing = asyncio.Lock()
         self.handled: dict[TopicPartition, int] = {}
 
     @override
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
-        mine = {partition: at for partition, at in self.handled.items() if partition in revoked}
-        if mine:
-            await self._consumer.commit(mine)
-        self.handled.clear()
+        async with self._committing:
+            mine = {partition: at for partition, at in self.handled.items() if partition in revoked}
+            if mine:
+                await self._consumer.commit(mine)
+            self.handled.clear()
 
     @override
     async def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
