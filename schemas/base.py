@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, Final, Self
 
 from pydantic import (
@@ -41,6 +42,7 @@ def to_milliseconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
 
 
+@lru_cache(maxsize=256)  # a command's time is in its record, its audit rows, its events and its answer
 def rfc3339(moment: datetime) -> str:
     """Return a time in RFC 3339, in UTC with milliseconds and `Z` (decision G3)."""
     return to_milliseconds(moment).isoformat(timespec="milliseconds")[:-_OFFSET_CHARS] + "Z"

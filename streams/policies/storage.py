@@ -1,6 +1,7 @@
 """The records of policies: one small one, the draft's text, and each revision's text (G110, G131)."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from schemas.ids import TenantId
@@ -52,7 +53,12 @@ async def load_policy(records: Records, tenant_id: TenantId, policy: str) -> Ver
         record = await records.get(tenant_id, RecordKind.POLICY, policy)
     except NotFound:
         return VersionedPolicy(StoredPolicy(published=first_revision()), 0)
-    return VersionedPolicy(StoredPolicy.from_bytes(record.body), record.version)
+    return VersionedPolicy(_parsed(record.body), record.version)
+
+
+@lru_cache(maxsize=256)  # each payment reads it
+def _parsed(body: bytes) -> StoredPolicy:
+    return StoredPolicy.from_bytes(body)
 
 
 async def load_draft(records: Records, tenant_id: TenantId, policy: str) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from schemas.policies import WINDOW_MS, AmountField, DistinctField, Feature, Window
 from schemas.transactions import Direction, OutcomeClass, TransactionType
-from streams.transactions.panes import Cell, Totals
+from streams.transactions.panes import Cell, whole
 from streams.transactions.row import Kind, RowEvent, VelocityEvent, VelocityRow
 
 
@@ -65,22 +65,23 @@ class RowView:
         self._windows: dict[int, Selection] = {}
         self._kinds: dict[_Wanted, set[int]] = {}
         self._selections: dict[tuple[Window, _Wanted], Selection] = {}
-        self._numbers: dict[tuple[int, AmountField | DistinctField | None], Numbers | None] = {}
+        self._numbers: dict[tuple[_Wanted, int, int], Numbers | None] = {}
 
     def select(self, feature: Feature) -> Selection:
         """Return what of the feature's window matches its filter and its currency."""
-        where = feature.where
-        money = feature.field if isinstance(feature.field, AmountField) else None
-        wanted = (where.direction, where.type, where.currency, where.outcome, money)
+        wanted = _wanted(feature)
         key = (feature.window, wanted)
         if key not in self._selections:
             self._selections[key] = self._of_kinds(self._window(WINDOW_MS[feature.window]), wanted)
         return self._selections[key]
 
     def numbers(self, feature: Feature) -> Numbers | None:
-        """Return what the amounts of the feature's window add up to, or None when there is none."""
+        """Return what the amounts of the feature's window add up to, or None when there is none.
+
+        A window holds all that a shorter one holds: those with as many events and cells have the same.
+        """
         found = self.select(feature)
-        key = (id(found), feature.field)  # the selections live as long as this
+        key = (_wanted(feature), len(found.events), len(found.cells))
         if key not in self._numbers:
             self._numbers[key] = _numbers(found, feature.field)
         return self._numbers[key]
@@ -122,6 +123,12 @@ class RowView:
         return True
 
 
+def _wanted(feature: Feature) -> _Wanted:
+    where, field = feature.where, feature.field
+    money = field if isinstance(field, AmountField) else None
+    return (where.direction, where.type, where.currency, where.outcome, money)
+
+
 def _matches(kind: Kind, wanted: _Wanted) -> bool:
     direction, transaction_type, currency, outcome, _ = wanted
     return (
@@ -134,17 +141,17 @@ def _matches(kind: Kind, wanted: _Wanted) -> bool:
 
 def _numbers(found: Selection, field: AmountField | DistinctField | None) -> Numbers | None:
     """Return what the amounts add up to, or None when there is none."""
-    totals = [_event_totals(one, field) for one in found.events]
-    totals += [cell.base if field is AmountField.BASE_AMOUNT else cell.amount for cell in found.cells]
-    present = [one for one in totals if one is not None]
-    if not present:
+    base = field is AmountField.BASE_AMOUNT
+    pairs = [(one.base_minor, one.base_scale) if base else (one.minor, one.scale) for one in found.events]
+    amounts = [(whole(minor), scale) for minor, scale in pairs if minor is not None]
+    cells = [cell.base if base else cell.amount for cell in found.cells]
+    totals = [one for one in cells if one is not None]
+    scale = max((*(own for _, own in amounts), *(one.scale for one in totals)), default=0)
+    numbers = [minor if own == scale else minor * 10 ** (scale - own) for minor, own in amounts]
+    parts = [one.numbers(scale) for one in totals]
+    if numbers:
+        parts.append((sum(numbers), sum([one * one for one in numbers]), min(numbers), max(numbers)))
+    if not parts:
         return None
-    scale = max(one.scale for one in present)
-    total, squares, least, most = zip(*(one.numbers(scale) for one in present), strict=True)
+    total, squares, least, most = zip(*parts, strict=True)
     return Numbers(found.count(), scale, sum(total), sum(squares), min(least), max(most))
-
-
-def _event_totals(event: RowEvent, field: AmountField | DistinctField | None) -> Totals | None:
-    if field is not AmountField.BASE_AMOUNT:
-        return Totals.of(event.minor, event.scale)
-    return None if event.base_minor is None else Totals.of(event.base_minor, event.base_scale)
