@@ -209,8 +209,11 @@ def _weigh(
 ) -> _Weighed:
     results = policy.evaluate(transaction, features, lists)
     judged = tuple(_judged(check, policy.document.checks) for check in checks)
-    reached = [one for one in results if one.result is not RuleOutcome.MISS]
-    counted = [one for one in reached if one.id not in suppressed or one.result is not RuleOutcome.HIT]
+    counted = [
+        one
+        for one in results
+        if one.result is RuleOutcome.ERROR or (one.result is RuleOutcome.HIT and one.id not in suppressed)
+    ]
     score = sum(result.score for result in counted if _counts(result))
     claims = [*_claims_of_checks(judged), *_claims_of_rules(counted), *_claims_of_score(policy, score)]
     return _Weighed(claims, score, results, suppressed, judged)

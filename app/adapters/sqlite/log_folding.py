@@ -19,8 +19,8 @@ FOLD_PAUSE_S: Final = 0.5
 """At least between two times."""
 
 FOLDS_MAX: Final = 5
-"""How often what was committed while the log was folded is folded as well; each takes a part of the one
-before it."""
+"""How often the log is folded at one time: each takes what was committed during the one before, which is ever
+less."""
 
 EMPTY_TIMEOUT_MS: Final = 200
 """How long emptying the log waits for readers; the next checkpoint comes anyway."""
