@@ -22,16 +22,28 @@ class Measured:
     seconds: float
     latencies_s: tuple[float, ...]
     answers: Counter[int]
+    steady: tuple[int, float] = (0, 0.0)
+    """Requests answered when the first client had none left to send, and how many seconds that took."""
 
     @property
     def per_second(self) -> float:
         """Answered requests per second."""
         return self.requests / self.seconds
 
+    @property
+    def steady_per_second(self) -> float:
+        """Answered requests per second while all clients had one under way, without the end of the run."""
+        requests, seconds = self.steady
+        return requests / seconds
+
     def quantile(self, share: float) -> float:
         """The latency in seconds that this share of the requests stayed under."""
         ordered = sorted(self.latencies_s)
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+    def steady_line(self, name: str) -> str:
+        """One line for a person, with the rate while all clients had a request under way."""
+        return f"{self.line(name)}  steadily {self.steady_per_second:.2f}/s"
 
     @staticmethod
     def of_all(runs: "Sequence[Measured]") -> "Measured":
@@ -52,18 +64,20 @@ class Measured:
 
 async def load(send: Callable[[int], Awaitable[int]], requests: int, at_once: int) -> Measured:
     """Call `send` with 0..requests-1, never more than `at_once` under way; it answers a status."""
-    numbers, latencies, answers = iter(range(requests)), [], Counter[int]()
+    numbers, latencies, answers = iter(range(requests)), list[float](), Counter[int]()
+    steady = list[tuple[int, float]]()
 
     async def one_client() -> None:
         for number in numbers:
-            began = time.perf_counter()
+            sent = time.perf_counter()
             status = await send(number)
-            latencies.append(time.perf_counter() - began)
+            latencies.append(time.perf_counter() - sent)
             answers[status] += 1
+        steady.append((len(latencies), time.perf_counter() - began))
 
     began = time.perf_counter()
     await asyncio.gather(*(one_client() for _ in range(at_once)))
-    return Measured(requests, time.perf_counter() - began, tuple(latencies), answers)
+    return Measured(requests, time.perf_counter() - began, tuple(latencies), answers, steady[0])
 
 
 @dataclass(slots=True)

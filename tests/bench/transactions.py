@@ -63,12 +63,16 @@ class Bench:
                 return
             log = self._folder / "ezrules.log"
             running = running_ezrules(given.ezrules, given.database, given.redis, log)
-            await self._rounds(paid, await stack.enter_async_context(running))
+            peer = await stack.enter_async_context(running)
+            if given.before:
+                await paid.closed(given.before)
+                await peer.load(EZRULES_FIRST, round(given.before / EZRULES_FIRST))
+            await self._rounds(paid, peer)
 
     async def _rounds(self, paid: Paid, peer: EzRules) -> None:
         """Look for both rates round by round, each from where the round before it found them.
 
-        ezrules becomes slower as its tables grow, so its best round counts.
+        ezrules becomes slower as its tables grow, so its best round counts: the first one.
         """
         own, theirs = [OURS_FIRST], [EZRULES_FIRST]
         cheaper = list[float]()
@@ -258,6 +262,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--stored", type=int, default=100_000, help="1000000 is the full size")
     said = "payments stored before `rate`; 0: nearly each is its customer's first"
     parser.add_argument("--known", type=int, default=100_000, help=said)
+    said = "payments each side decides before it is measured; 0: ezrules begins with empty tables"
+    parser.add_argument("--before", type=int, default=3_000, help=said)
     said = "the folder of the data folders with stored payments, used again by the next run"
     parser.add_argument("--reused", type=Path, help=said)
     said = "keep the stored files in memory, where the system drops them at once"

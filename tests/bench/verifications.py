@@ -2,10 +2,12 @@
 
 Run it with `python -m tests.bench.verifications`.
 
-Bare: as many threads as the service uses, each reading documents and comparing faces with the same engines
-and nothing else. Service: the same images posted over HTTP, stored, evaluated, committed, audited, published.
-What is compared is finished verifications per second with four under way, and how long half of them take one
-at a time, as ratios; memory is the service's own, at its end.
+Bare: as many vision children as the service has, with the same engines, which read the page and compare the
+faces one step after the other and nothing else. Checks: all that a verification asks of them, sharpness,
+print, parallax and portrait too, without HTTP, broker, store and audit: what the pipeline runs. Service: the
+same images posted over HTTP, stored, evaluated, committed, audited, published. What is compared is finished
+verifications per second while four are under way, and how long half of them take one at a time, as ratios;
+memory is the service's own, at its end.
 """
 
 import argparse
@@ -24,7 +26,11 @@ import psutil
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.engines import EngineChoice, open_engines
-from streams.verification.engines import Engines
+from schemas.enums import CheckVerdict
+from schemas.verifications import DeclaredDocument
+from streams.verification.checks import RequiredChecks
+from streams.verification.engines import Engines, both
+from streams.verification.policy import VerificationPolicy
 from tests.bench.load import Measured, load
 from tests.journeys.service import Person, Service, encoded, hopper, running_service
 
@@ -33,6 +39,7 @@ AT_ONCE = 4
 ALONE = 6
 """Verifications of a round that are done one at a time."""
 MIB = 1 << 20
+POLICY = VerificationPolicy()
 
 
 def documents(person: Person, count: int) -> list[bytes]:
@@ -52,6 +59,18 @@ async def bare(engines: Engines, pages: list[bytes], selfie: bytes, at_once: int
         shown, own = (await engines.faces.find(page))[0], (await engines.faces.find(face))[0]
         engines.faces.distance(await engines.faces.embed(page, shown), await engines.faces.embed(face, own))
         return 201
+
+    return await load(one, len(pages), at_once)
+
+
+async def checked(engines: Engines, pages: list[bytes], selfie: bytes, at_once: int = AT_ONCE) -> Measured:
+    """What the checks alone do for a verification: all its work on images, in the order of the service."""
+    checks, today = RequiredChecks(engines, POLICY), datetime.now(UTC).date()
+
+    async def one(number: int) -> int:
+        page, face = await both(engines.decoder.decode(pages[number]), engines.decoder.decode(selfie))
+        found = await checks(page, face, DeclaredDocument(), today)
+        return 201 if all(result.verdict is CheckVerdict.PASSED for result in found.results) else 500
 
     return await load(one, len(pages), at_once)
 
@@ -87,7 +106,7 @@ async def compare(count: int, rounds: int) -> None:
     person = hopper()
     selfie = to_jpeg(person.selfie)
     pages = documents(person, count)
-    ratios, waits = [], []
+    ratios, shares, waits = [], [], []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         engines = await stack.enter_async_context(open_engines(EngineChoice(workers=WORKERS, waiting=64)))
@@ -99,13 +118,16 @@ async def compare(count: int, rounds: int) -> None:
         await served(post, pages[:4], encoded(selfie))
         for number in range(1, rounds + 1):
             alone = await bare(engines, pages, selfie)
+            checks = await checked(engines, pages, selfie)
             whole = await served(post, pages, encoded(selfie))
-            ratios.append(whole.per_second / alone.per_second)
+            ratios.append(whole.steady_per_second / alone.steady_per_second)
+            shares.append(whole.steady_per_second / checks.steady_per_second)
             bare_one = await bare(engines, pages[:ALONE], selfie, at_once=1)
             one = await served(post, pages[:ALONE], encoded(selfie), at_once=1)
             waits.append(one.quantile(0.5) / bare_one.quantile(0.5))
             sys.stdout.write(
-                f"{alone.line(f'round {number} bare engines')}\n{whole.line(f'round {number} service')}\n"
+                f"{alone.steady_line(f'round {number} bare engines')}\n{checks.steady_line('  checks')}\n"
+                f"{whole.steady_line('  service')}\n"
                 f"{bare_one.line('  one at a time, bare')}\n{one.line('  one at a time, service')}\n"
             )
             sys.stdout.write(
@@ -113,7 +135,8 @@ async def compare(count: int, rounds: int) -> None:
                 f"after {number * (count + ALONE) + 4} verifications\n"
             )
     sys.stdout.write(
-        f"the service reaches {statistics.median(ratios):.0%} of its bare engines; "
+        f"the service reaches {statistics.median(ratios):.1%} of its bare engines, "
+        f"{statistics.median(shares):.1%} of its checks without the pipeline; "
         f"one at a time a verification takes {statistics.median(waits):.0%} of their time\n"
     )
 

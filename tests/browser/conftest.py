@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from tests.browser.fixtures import find_chromium
+from tests.browser.fixtures import chromium_arguments, find_chromium
 from tests.browser.office import Office
 from tests.browser.scenes import black, write_scene
 from tests.browser.shown import NO_CLICK_BEFORE_LOAD, WAIT_MS, Shown, until_scripted
@@ -42,12 +42,7 @@ async def camera(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Came
     """The run's browser."""
     scene = tmp_path_factory.mktemp("camera") / "scene.mjpeg"
     write_scene(scene, black())
-    arguments = [
-        "--use-fake-device-for-media-stream",
-        f"--use-file-for-fake-video-capture={scene}",
-        f"--host-resolver-rules=MAP {PLAIN_HOST} 127.0.0.1",
-        "--no-sandbox",
-    ]
+    arguments = chromium_arguments(scene, f"--host-resolver-rules=MAP {PLAIN_HOST} 127.0.0.1")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=find_chromium(), args=arguments, timeout=WAIT_MS

@@ -43,6 +43,15 @@ WEBKIT: Final = Engine(
     "WEBKITGTK", "webkit", ("WebKitWebDriver",), "webkit2gtk-driver xvfb xauth", screen="Xvfb"
 )
 ENGINES: Final = (CHROMIUM, FIREFOX, WEBKIT)
+FEATURES_OFF: Final = (
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup"),  # pages of the address bar, 0.4 s for each window
+    *("HttpsUpgrades", "PaintHolding", "ThirdPartyStoragePartitioning"),  # they change what a test sees
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "LensOverlay", "Translate"),
+    *("DialMediaRouteProvider", "GlobalMediaControls", "MediaRouter"),
+    *("AimEnabled", "NetworkTimeServiceQuerying", "OptimizationHints"),  # they ask the network
+)
+"""All that Chromium leaves out: the last switch of this kind counts, so Playwright's own are named again."""
+
 FIX: Final = f"apt-get install {CHROMIUM.packages}"
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 """How many tests were left out, by the name of the engine they need."""
@@ -51,6 +60,12 @@ LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 def find_chromium() -> str | None:
     """Return the path of the system's Chromium."""
     return CHROMIUM.find()
+
+
+def chromium_arguments(scene: Path, *others: str) -> list[str]:
+    """Return the arguments of a Chromium whose camera shows what a file says."""
+    camera = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={scene}"]
+    return [*camera, "--no-sandbox", f"--disable-features={','.join(FEATURES_OFF)}", *others]
 
 
 def screenshots() -> Path:

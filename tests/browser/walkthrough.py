@@ -16,7 +16,7 @@ import pyotp
 from playwright.async_api import Browser, Page, Playwright, async_playwright, expect
 
 from tests.browser.conftest import Camera
-from tests.browser.fixtures import find_chromium
+from tests.browser.fixtures import chromium_arguments, find_chromium
 from tests.browser.scenes import black, passport, steady, write_scene
 from tests.browser.shown import WAIT_MS
 from tests.browser.test_movements import ROUNDS, head, placed, turning
@@ -148,11 +148,8 @@ async def walk(playwright: Playwright, folder: Path, printed: str) -> bool:
     """Return whether both came to their end."""
     scene = folder / "scene.mjpeg"
     write_scene(scene, black())
-    arguments = [
-        "--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={scene}", "--no-sandbox",
-    ]  # fmt: skip
     browser = await playwright.chromium.launch(
-        executable_path=find_chromium(), args=arguments, timeout=WAIT_MS
+        executable_path=find_chromium(), args=chromium_arguments(scene), timeout=WAIT_MS
     )
     verified = await verify(browser, scene, playwright.devices[PHONE], *found(LINK, printed))
     concluded = await conclude(browser, *found(SIGN_IN, printed), *found(MEMBER, printed))

@@ -36,3 +36,12 @@ def test_a_portrait_shows_next_to_none(picture: Picture) -> None:
 @pytest.mark.parametrize("size", [(160, 8000, 3), (8000, 160, 3), (160, 160, 3)])
 def test_any_picture_is_answered(size: tuple[int, ...]) -> None:
     assert print_rows(Picture(np.zeros(size, np.uint8))) == 0
+
+
+def test_each_of_very_many_rows_is_counted() -> None:
+    page = np.random.default_rng(1).integers(230, 256, (640, 640, 3), np.uint8)
+    for top in range(8, 632, 8):
+        for left in range(12, 612, 26):
+            page[top : top + 4, left : left + 14] = 0
+
+    assert print_rows(Picture(page)) == len(range(8, 632, 8)) * len(range(12, 612, 26))
