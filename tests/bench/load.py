@@ -76,7 +76,7 @@ async def load(send: Callable[[int], Awaitable[int]], requests: int, at_once: in
         steady.append((len(latencies), time.perf_counter() - began))
 
     began = time.perf_counter()
-    await asyncio.gather(*(one_client() for _ in range(at_once)))
+    await asyncio.gather(*(one_client() for _ in range(max(1, min(at_once, requests)))))
     return Measured(requests, time.perf_counter() - began, tuple(latencies), answers, steady[0])
 
 

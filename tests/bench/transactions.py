@@ -72,7 +72,7 @@ class Bench:
     async def _rounds(self, paid: Paid, peer: EzRules) -> None:
         """Look for both rates round by round, each from where the round before it found them.
 
-        ezrules becomes slower as its tables grow, so its best round counts: the first one.
+        ezrules becomes slower as its tables grow, so its best round counts.
         """
         own, theirs = [OURS_FIRST], [EZRULES_FIRST]
         cheaper = list[float]()

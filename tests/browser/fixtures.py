@@ -46,11 +46,13 @@ ENGINES: Final = (CHROMIUM, FIREFOX, WEBKIT)
 FEATURES_OFF: Final = (
     *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup"),  # pages of the address bar, 0.4 s for each window
     *("HttpsUpgrades", "PaintHolding", "ThirdPartyStoragePartitioning"),  # they change what a test sees
+    *("AvoidCorsURLLoaderRestartOnRedirect", "BlockOriginHeaderModificationOnRedirect"),  # so do these
     *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "LensOverlay", "Translate"),
     *("DialMediaRouteProvider", "GlobalMediaControls", "MediaRouter"),
     *("AimEnabled", "NetworkTimeServiceQuerying", "OptimizationHints"),  # they ask the network
 )
-"""All that Chromium leaves out: the last switch of this kind counts, so Playwright's own are named again."""
+"""All that Chromium leaves out. The last switch of this kind counts, so those of Playwright's are named again
+that are not for Windows or Edge."""
 
 FIX: Final = f"apt-get install {CHROMIUM.packages}"
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
