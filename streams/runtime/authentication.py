@@ -21,7 +21,11 @@ AUTHENTICATION: Final = "auth"
 
 FRESH_MS: Final = 60_000
 """How far signing and append may lie apart, in milliseconds. A write is given up after 10 s, and the
-signer's time follows the broker's clock (`producer.BrokerClock`), so a genuine record is well within it."""
+signer's time follows the broker's clock (`producer.BrokerClock`), so a genuine record is well within it. A
+process that was suspended in between learns it from the broker's answer and signs the record anew."""
+
+LATE: Final = "not written when it was signed"
+"""Reason of a record that was put into its place too long after, or before, it was signed."""
 
 FAILED: Final = "authentication failed"
 """Prefix of the dead-letter reason of records with an invalid header; they are never redriven."""
@@ -132,7 +136,7 @@ def require_fresh(stamp: Stamp, appended_ms: int | None) -> None:
     if appended_ms is None:
         raise Unauthentic("the topic's message.timestamp.type is not LogAppendTime")
     if not is_fresh(stamp.signed_ms, appended_ms):
-        raise Unauthentic("not written when it was signed")
+        raise Unauthentic(LATE)
 
 
 def is_fresh(signed_ms: int, appended_ms: int) -> bool:

@@ -97,7 +97,7 @@ async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
         late = Load(client, front.url, fleet.test_key, 16, name="late")
         await late.post_all()
         rows = await load.audit_rows()
-        await check(fleet)
+        await check(fleet, suspended=True)
         assert zombie.process.returncode is None
 
     assert load.patient, load.outcomes

@@ -10,15 +10,17 @@ import pytest
 
 from app.kafka.request_reply import RequestReply
 from schemas.people import Reviewer, Role
+from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.ports.records import Change, RecordKind
 from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
+from streams.runtime.authentication import FRESH_MS, LATE, Unauthentic, require_fresh
 from streams.runtime.dead_letters import Redriven, dead_letter, redrive
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
-from streams.runtime.producer import CLOCK_JUMP_S, CLOCK_KNOWN_FOR_S, BrokerClock, LogWriter
+from streams.runtime.producer import CLOCK_JUMP_S, CLOCK_KNOWN_FOR_S, BrokerClock, LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
 from streams.runtime.replies import Reply
 from streams.runtime.supervisor import running_worker
@@ -170,6 +172,22 @@ def test_a_writer_asks_for_the_time_again_when_it_may_have_slept_or_was_set() ->
     steady[0] += CLOCK_KNOWN_FOR_S + 1
     wall[0] += CLOCK_KNOWN_FOR_S + 1
     assert clock.now_ms() is None
+
+
+async def test_a_writer_learns_that_a_record_was_appended_long_after_it_was_signed(tmp_path: Path) -> None:
+    """As when its process is suspended in between: nobody acts on that record, so it is written again."""
+    record = Outgoing(Topic.VERIFICATION_COMMANDS, b"key", submission("late").to_bytes(), partition=0)
+    async with open_broker(tmp_path / "broker") as broker:
+        async with LogWriter(LogAccess(broker.address), KEYS) as writer:
+            writer._clock.set(int(datetime.now(UTC).timestamp() * 1000) - FRESH_MS - 10_000)
+            with pytest.raises(StoreUnavailable, match="too long after it was signed"):
+                await writer.write(record)
+            await writer.write(record)
+        late, again = map(delivery_of, await everything_in(broker.address, Topic.VERIFICATION_COMMANDS))
+
+    with pytest.raises(Unauthentic, match=LATE):
+        require_fresh(KEYS.check(late), late.appended_ms)
+    require_fresh(KEYS.check(again), again.appended_ms)
 
 
 @pytest.mark.parametrize("change", [{"active": False}, {"role": Role.DEVELOPER}])
