@@ -263,7 +263,7 @@ def read_options() -> argparse.Namespace:
     said = "payments stored before `rate`; 0: nearly each is its customer's first"
     parser.add_argument("--known", type=int, default=100_000, help=said)
     said = "payments each side decides before it is measured; 0: ezrules begins with empty tables"
-    parser.add_argument("--before", type=int, default=3_000, help=said)
+    parser.add_argument("--before", type=int, default=4_000, help=said)
     said = "the folder of the data folders with stored payments, used again by the next run"
     parser.add_argument("--reused", type=Path, help=said)
     said = "keep the stored files in memory, where the system drops them at once"
