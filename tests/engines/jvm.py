@@ -189,8 +189,12 @@ class JvmServer:
         await self.start()
 
     def pause(self) -> None:
-        """Freeze it: connections stay open, nothing is answered."""
+        """Freeze it: connections stay open, nothing is answered from here on.
+
+        When `kill` returns the signal is only sent: on a busy machine the server once answered after it.
+        """
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let it go on."""
