@@ -22,7 +22,7 @@ AUTHENTICATION: Final = "auth"
 FRESH_MS: Final = 60_000
 """How far signing and append may lie apart, in milliseconds. A write is given up after 10 s, and the
 signer's time follows the broker's clock (`producer.BrokerClock`), so a genuine record is well within it. A
-process that was suspended in between learns it from the broker's answer and signs the record anew."""
+process that was suspended in between learns it from the broker's answer: the write counts as failed."""
 
 LATE: Final = "not written when it was signed"
 """Reason of a record that was put into its place too long after, or before, it was signed."""

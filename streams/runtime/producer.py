@@ -243,14 +243,14 @@ class LogWriter:
         """Set the clock by a record the broker took.
 
         Raises:
-            StoreUnavailable: It was signed too long before or after, by a clock that jumped or before this
-                process was suspended: nobody acts on it. The clock is right now, so writing it again helps.
+            StoreUnavailable: It was signed too long before or after, because a clock jumped or this process
+                was suspended: nobody acts on it. The clock is right now, so writing it again helps.
         """
         if metadata.timestamp_type != _LOG_APPEND_TIME:
             return
         self._clock.set(metadata.timestamp)
         if not is_fresh(signed_ms, metadata.timestamp):
-            raise StoreUnavailable("a record was appended too long after it was signed, or before")
+            raise StoreUnavailable("a record was appended too long after, or before, it was signed")
 
 
 def require_size(record: Outgoing) -> None:

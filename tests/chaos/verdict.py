@@ -32,7 +32,7 @@ async def check(
 ) -> None:
     """Let the checker look until it finds nothing, at most for the bound; then fail with what it found.
 
-    A process that was suspended may leave dead letters of records it had signed before, and wrote again.
+    A process that was suspended for longer than signatures last may leave dead letters of what it had signed.
     """
     found = await settled(fleet, canaries, within_s or patience(BOUND_S))
     add(fleet.profile, fleet.started, fleet.looks, found)
