@@ -23,7 +23,8 @@ class Measured:
     latencies_s: tuple[float, ...]
     answers: Counter[int]
     steady: tuple[int, float] = (0, 0.0)
-    """Requests answered when the first client had none left to send, and how many seconds that took."""
+    """Requests answered when the first client had none left to send, and the seconds a client spent on them:
+    those under way then count for neither."""
 
     @property
     def per_second(self) -> float:
@@ -32,7 +33,11 @@ class Measured:
 
     @property
     def steady_per_second(self) -> float:
-        """Answered requests per second while all clients had one under way, without the end of the run."""
+        """Answered requests per second while all clients had one under way, without the end of the run.
+
+        By Little's law: clients over the mean latency. Answers over time would miss what was done for the
+        requests still under way, up to one for each client.
+        """
         requests, seconds = self.steady
         return requests / seconds
 
@@ -67,16 +72,18 @@ async def load(send: Callable[[int], Awaitable[int]], requests: int, at_once: in
     numbers, latencies, answers = iter(range(requests)), list[float](), Counter[int]()
     steady = list[tuple[int, float]]()
 
+    clients = max(1, min(at_once, requests))
+
     async def one_client() -> None:
         for number in numbers:
             sent = time.perf_counter()
             status = await send(number)
             latencies.append(time.perf_counter() - sent)
             answers[status] += 1
-        steady.append((len(latencies), time.perf_counter() - began))
+        steady.append((len(latencies), sum(latencies) / clients))
 
     began = time.perf_counter()
-    await asyncio.gather(*(one_client() for _ in range(max(1, min(at_once, requests)))))
+    await asyncio.gather(*(one_client() for _ in range(clients)))
     return Measured(requests, time.perf_counter() - began, tuple(latencies), answers, steady[0])
 
 

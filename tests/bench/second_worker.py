@@ -7,7 +7,6 @@ child and in two: no service gains more from a second worker than they gain from
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
@@ -31,8 +30,7 @@ SETTINGS = {"SERVICE_VISION_WORKERS": "1", "SERVICE_ANSWER_TIMEOUT_S": "300"}
 
 def posting(fleet: StagedFleet) -> Post:
     """Return what posts a verification to a fleet."""
-    client = RawClient(f"{fleet.url}/v1/verifications", fleet.key)
-    return lambda body: client.post(json.dumps(body).encode())
+    return RawClient(f"{fleet.url}/v1/verifications", fleet.key).post
 
 
 async def compare(count: int, rounds: int) -> None:
