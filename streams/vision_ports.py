@@ -146,6 +146,15 @@ class Face:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredFaces:
+    """The faces on a picture, best first; sharpness and vector of the best one, None without a face."""
+
+    faces: tuple[Face, ...]
+    sharpness: Sharpness | None = None
+    embedding: Embedding | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Pose:
     """How a face is turned, in units of the distance between the middles of the eyes."""
 
@@ -186,7 +195,19 @@ class EngineLoad(Protocol):
         ...
 
 
-class ImageDecoder(Protocol):
+class SharpnessMeter(Protocol):
+    """Measure how well a picture can be evaluated."""
+
+    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
+        """Measure the whole picture or one box of it (left, top, right, bottom).
+
+        Raises:
+            ImageNotEvaluable: The box lies outside the picture.
+        """
+        ...
+
+
+class ImageDecoder(SharpnessMeter, Protocol):
     """Decode images of requests safely."""
 
     async def decode(self, image: bytes) -> Picture:
@@ -200,10 +221,6 @@ class ImageDecoder(Protocol):
 
     async def examine(self, images: Sequence[bytes]) -> tuple[Condition | None, ...]:
         """Decode each image as `decode` would and return what is wrong with it; its pixels are not wanted."""
-        ...
-
-    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
-        """Measure the whole picture or one box of it (left, top, right, bottom)."""
         ...
 
     async def encode(self, picture: Picture, box: Box) -> bytes:

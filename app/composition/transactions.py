@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import faust
 
@@ -90,7 +89,7 @@ class PoliciesProbe:
         """Return None: a tenant's policy makes no process unusable for the others."""
         return None
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, int]:
         """Return how many published policies do not load any more; doctor names the tenants."""
         return {"unavailable": len(self.counters.without_policy)}
 

@@ -14,6 +14,7 @@ from app.vision.pool import VisionPool
 from app.vision.pooled import (
     PooledDocumentReader,
     PooledFaceEngine,
+    PooledFaceMeasurer,
     PooledImageDecoder,
     PooledLivenessEngine,
     PooledTextReader,
@@ -75,6 +76,7 @@ async def open_engines(
             text=PooledTextReader(pool, facts.text_version),
             read_document=PooledDocumentReader(pool),
             faces=PooledFaceEngine(pool, facts.faces),
+            measure_faces=PooledFaceMeasurer(pool),
             liveness=PooledLivenessEngine(pool, facts.liveness) if facts.liveness else None,
             load=pool,
         )

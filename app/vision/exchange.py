@@ -44,7 +44,12 @@ class Exchange(Generic[R]):
     """One job's messages."""
 
     def __init__(
-        self, job: Job[R], args: tuple[object, ...], picture: Picture | None, file: bytes | None
+        self,
+        job: Job[R],
+        args: tuple[object, ...],
+        picture: Picture | None,
+        file: bytes | None,
+        second: Picture | None = None,
     ) -> None:
         """Word the question.
 
@@ -54,10 +59,11 @@ class Exchange(Generic[R]):
         self._job = job
         self._retained: list[SharedMemory] = []
         described: dict[str, Any] = {}
-        if picture is not None:
-            memory, layout = shared(picture)
-            self._retained.append(memory)
-            described |= {"picture": layout, "picture_bytes": len(memory)}
+        for name, seen in (("picture", picture), ("second", second)):
+            if seen is not None:
+                memory, layout = shared(seen)
+                self._retained.append(memory)
+                described |= {name: layout, f"{name}_bytes": len(memory)}
         inline = file or b""
         if len(inline) > jobs.INLINE_BYTES:
             sent = SharedMemory(len(inline))

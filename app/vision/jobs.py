@@ -100,10 +100,14 @@ READ_CODES: Final = Job("read_codes", result=TypeAdapter(tuple[str, ...]), cpu_s
 READ_DOCUMENT: Final = Job("read_document", TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
 FIND_FACES: Final = Job("find_faces", TypeAdapter(tuple[Turn | None]), TypeAdapter(tuple[Face, ...]))
 EMBED: Final = Job("embed", TypeAdapter(tuple[Face]), TypeAdapter(Vector))
-CHIP: Final[Job[bytes]] = Job("chip", TypeAdapter(tuple[Face]), gives=Gives.FILE)
-"""Answers the RGB pixels of the aligned face, a square, row after row."""
-PARALLAX: Final = Job("parallax", TypeAdapter(tuple[Face]), TypeAdapter(float))
-"""The file is the chip of the other picture's face."""
+MEASURE_FACES: Final = Job(
+    "measure_faces",
+    TypeAdapter(tuple[Turn | None]),
+    TypeAdapter(tuple[tuple[Face, ...], Sharpness | None, Vector | None]),
+)
+"""Finds faces and measures the best one, in one exchange instead of three."""
+PARALLAX: Final = Job("parallax", TypeAdapter(tuple[Face, Face]), TypeAdapter(float))
+"""The faces are of the picture and of the second one."""
 PRINT_ROWS: Final = Job("print_rows", result=TypeAdapter(int))
 LIVENESS: Final = Job("liveness", TypeAdapter(tuple[Face]), TypeAdapter(float))
 
@@ -137,7 +141,8 @@ class Facts(Frozen):
 class Request(Frozen):
     """The head of a message to a child; the arguments and the inline image follow it.
 
-    Descriptors come with it in this order: the picture, the image file, the room for the result.
+    Descriptors come with it in this order: the picture, the second one, the image file, the room for the
+    result; at most three of them.
     """
 
     job: str
@@ -147,6 +152,8 @@ class Request(Frozen):
     picture: Layout | None = None
     picture_bytes: int = 0
     """Size of the picture's memory."""
+    second: Layout | None = None
+    second_bytes: int = 0
     file_bytes: int = 0
     inline: bool = True
     """The image follows the arguments; else it is in shared memory."""

@@ -110,7 +110,12 @@ class VisionPool:
             self._idle.append(await self._fork())
 
     async def run(
-        self, job: Job[R], *args: object, picture: Picture | None = None, file: bytes | None = None
+        self,
+        job: Job[R],
+        *args: object,
+        picture: Picture | None = None,
+        second: Picture | None = None,
+        file: bytes | None = None,
     ) -> R:
         """Return what the job gives; conditions of `schemas.problems` pass through.
 
@@ -125,7 +130,7 @@ class VisionPool:
             await self._take_place()
             began_at = time.monotonic()
             try:
-                return await self._try(job, Exchange(job, args, picture, file))
+                return await self._try(job, Exchange(job, args, picture, file, second))
             finally:
                 took_s = time.monotonic() - began_at
                 self._times.labels(job.name).observe(took_s)

@@ -28,10 +28,12 @@ from streams.vision_ports import (
     FaceEngine,
     ImageDecoder,
     LivenessEngine,
+    MeasuredFaces,
     Picture,
     Pose,
     Quad,
     Sharpness,
+    SharpnessMeter,
     TextLine,
     TextReader,
     Turn,
@@ -142,6 +144,20 @@ class PooledDocumentReader:
         return replace(findings, code=compare_codes(findings.number, codes))
 
 
+class PooledFaceMeasurer:
+    """A `FaceMeasurer` that asks a child once."""
+
+    def __init__(self, pool: VisionPool) -> None:
+        self._pool = pool
+
+    async def __call__(
+        self, _engine: FaceEngine, _meter: SharpnessMeter, picture: Picture, turn: Turn | None, /
+    ) -> MeasuredFaces:
+        """Return the faces, and what was measured of the best one; raises as `FaceMeasurer`."""
+        faces, sharpness, vector = await self._pool.run(jobs.MEASURE_FACES, turn, picture=picture)
+        return MeasuredFaces(faces, sharpness, None if vector is None else np.array(vector, np.float32))
+
+
 class PooledFaceEngine(FaceEngine):
     """`FaceEngine` in the vision children; only distances are counted here."""
 
@@ -172,8 +188,7 @@ class PooledFaceEngine(FaceEngine):
 
     @override
     async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:
-        chip = await self._pool.run(jobs.CHIP, one_face, picture=one)
-        return await self._pool.run(jobs.PARALLAX, other_face, picture=other, file=chip)
+        return await self._pool.run(jobs.PARALLAX, one_face, other_face, picture=one, second=other)
 
 
 class PooledLivenessEngine(LivenessEngine):

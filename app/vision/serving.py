@@ -1,7 +1,6 @@
 """Serve requests in a vision child: one job on untrusted pixels, and a plain answer."""
 
 import errno
-import math
 import mmap
 import os
 import socket
@@ -19,15 +18,20 @@ from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.verification.document_reader import read_findings
+from streams.verification.engines import measure_faces
 from streams.verification.observations import DocumentFindings
 from streams.vision_ports import (
+    Box,
     Detail,
+    Embedding,
     Face,
     FaceEngine,
     LivenessEngine,
     Picture,
     Pixels,
     Quad,
+    Sharpness,
+    SharpnessMeter,
     TextLine,
     TextReader,
 )
@@ -68,6 +72,7 @@ class _Asked:
 
     engines: Loaded
     picture: Picture | None
+    second: Picture | None
     file: bytes
     args: tuple[Any, ...]
 
@@ -146,16 +151,21 @@ def _carry_out(
     job: Job[Any], work: _Work, request: Request, rest: memoryview, fds: Sequence[int], engines: Loaded
 ) -> tuple[Reply, bytes]:
     waiting = iter(fds)
-    picture = None
-    if request.picture is not None:
-        mapped = mmap.mmap(next(waiting), request.picture_bytes, access=mmap.ACCESS_READ)
-        picture = Picture(pixels_in(mapped, request.picture))
+    picture, second = (
+        Picture(pixels_in(mmap.mmap(next(waiting), size, access=mmap.ACCESS_READ), layout))
+        if layout is not None
+        else None
+        for layout, size in (
+            (request.picture, request.picture_bytes),
+            (request.second, request.second_bytes),
+        )
+    )
     file = bytes(rest[request.args :])
     if not request.inline:
         with mmap.mmap(next(waiting), request.file_bytes, access=mmap.ACCESS_READ) as sent:
             file = sent[:]
     args = job.args.validate_json(bytes(rest[: request.args])) if job.args else ()
-    found = work(_Asked(engines, picture, file, args))
+    found = work(_Asked(engines, picture, second, file, args))
     if job.gives is Gives.VALUE:
         value = _present(job.result).dump_json(found)
         if len(value) > jobs.PACKET_BYTES // 2:
@@ -228,22 +238,32 @@ def _read_document(asked: _Asked) -> DocumentFindings:
 
 def _embed(asked: _Asked) -> tuple[float, ...]:
     (face,) = asked.args
-    vector = finished(_present(asked.engines.faces).embed(asked.seen, face))
+    return _plain(finished(_present(asked.engines.faces).embed(asked.seen, face)))
+
+
+class _Meter(SharpnessMeter):
+    """Measures here."""
+
+    @override
+    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
+        return measures.measure_sharpness(picture, box)
+
+
+def _measure_faces(asked: _Asked) -> tuple[tuple[Face, ...], Sharpness | None, tuple[float, ...] | None]:
+    (turn,) = asked.args
+    found = finished(measure_faces(_present(asked.engines.faces), _Meter(), asked.seen, turn))
+    vector = None if found.embedding is None else _plain(found.embedding)
+    return found.faces, found.sharpness, vector
+
+
+def _plain(vector: Embedding) -> tuple[float, ...]:
     return tuple(np.asarray(vector, np.float64).tolist())
 
 
-def _chip(asked: _Asked) -> bytes:
-    (face,) = asked.args
-    return _present(asked.engines.faces).chip(asked.seen, face).tobytes()
-
-
 def _parallax(asked: _Asked) -> float:
-    (face,) = asked.args
-    side = math.isqrt(len(asked.file) // 3)
-    if not side or len(asked.file) != 3 * side * side:
-        raise EngineFailed("no chip of a face")
-    shown = np.frombuffer(asked.file, np.uint8).reshape(side, side, 3)
-    return parallax(shown, _present(asked.engines.faces).chip(asked.seen, face))
+    engine, faces = _present(asked.engines.faces), asked.args
+    pictures = asked.seen, _present(asked.second)
+    return parallax(*(engine.chip(picture, face) for picture, face in zip(pictures, faces, strict=True)))
 
 
 def _score(asked: _Asked) -> float:
@@ -269,7 +289,7 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
             lambda asked: finished(_present(asked.engines.faces).find(asked.seen, *asked.args)),
         ),
         (jobs.EMBED, _embed),
-        (jobs.CHIP, _chip),
+        (jobs.MEASURE_FACES, _measure_faces),
         (jobs.PARALLAX, _parallax),
         (jobs.PRINT_ROWS, lambda asked: measures.print_rows(asked.seen)),
         (jobs.LIVENESS, _score),

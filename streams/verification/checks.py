@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Final, TypeVar
 
 from schemas.enums import CheckKind
-from schemas.problems import EngineFailed, ImageNotEvaluable, ProblemCode, Refused
+from schemas.problems import EngineFailed, ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.tenant_settings import DuplicateFaces
 from schemas.verifications import CheckResult, DeclaredDocument
@@ -37,7 +37,7 @@ from streams.verification.policy import FaceBands, LivenessBands, VerificationPo
 from streams.verification.reuse import is_page, worth_reading
 from streams.verification.rules import Match, broken, found, is_number, liveness_findings, match, usual
 from streams.verification.verdicts import judge_authenticity, judge_consistency, judge_extraction, judge_faces
-from streams.vision_ports import Box, Embedding, Face, LivenessEngine, Picture, Sharpness, Turn, deadline
+from streams.vision_ports import Embedding, Face, LivenessEngine, Picture, Sharpness, Turn, deadline
 
 DOCUMENT_POINTER: Final = "/document/image_base64"
 SELFIE_POINTER: Final = "/selfie_image_base64"
@@ -232,22 +232,22 @@ class RequiredChecks:
             Overloaded: An engine has no room.
         """
         engines = self._engines
-        faces = await self.call(engines.faces.find(picture, turn))
+        found = await self.call(engines.measure_faces(engines.faces, engines.decoder, picture, turn))
+        faces = found.faces
         if not faces:
             return FaceView(FacesSeen(count=0, several_alike=False))
         best = faces[0]
-        quality = await self._measure(turned(picture, best), best.box)
-        embedding = await self.call(engines.faces.embed(picture, best))
         alike = any(
             area(other.box) >= self._policy.images.like_size_from * area(best.box) for other in faces[1:]
         )
-        seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=quality)
-        return FaceView(seen, best, embedding)
+        seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=found.sharpness)
+        return FaceView(seen, best, found.embedding)
 
     async def _read(self, document: Picture, today: date) -> tuple[DocumentFindings, Sharpness]:
         """Read the page and measure it."""
         read = self._engines.read_document(self._engines.text, document, today)
-        return await both(self.call(read, self._policy.reading_deadline_s), self._measure(document))
+        measured = self.call(self._engines.decoder.sharpness(document))
+        return await both(self.call(read, self._policy.reading_deadline_s), measured)
 
     async def _view_page(
         self, document: Picture, read: tuple[DocumentFindings, Sharpness] | None, shown: FaceView | None
@@ -271,12 +271,6 @@ class RequiredChecks:
         if engine is None or not wanted or selfie is None or own is None or own.face is None:
             return None
         return await self.call(engine.score(selfie, own.face))
-
-    async def _measure(self, picture: Picture, box: Box | None = None) -> Sharpness:
-        try:
-            return await self.call(self._engines.decoder.sharpness(picture, box))
-        except ImageNotEvaluable as error:
-            raise EngineFailed("a face lies outside its picture") from error
 
     async def call(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
         """Await an engine's result within a deadline, by default that of a single call.

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 import structlog
 
-from schemas.problems import EngineFailed
+from schemas.problems import EngineFailed, ImageNotEvaluable
 from streams.verification.observations import DocumentFindings
 from streams.verification.policy import FaceBands, VerificationPolicy
 from streams.vision_ports import (
@@ -19,8 +19,11 @@ from streams.vision_ports import (
     FaceEngine,
     ImageDecoder,
     LivenessEngine,
+    MeasuredFaces,
     Picture,
+    SharpnessMeter,
     TextReader,
+    Turn,
 )
 
 PORTRAIT_MARGIN: Final = 0.35
@@ -45,6 +48,41 @@ class DocumentReader(Protocol):
         ...
 
 
+class FaceMeasurer(Protocol):
+    """Find the faces on a picture and measure the best one."""
+
+    async def __call__(
+        self, engine: FaceEngine, meter: SharpnessMeter, picture: Picture, turn: Turn | None, /
+    ) -> MeasuredFaces:
+        """Return the faces, as `FaceEngine.find` does, and what was measured of the best one.
+
+        Raises:
+            EngineFailed: An engine broke.
+            Overloaded: An engine has no room.
+        """
+        ...
+
+
+async def measure_faces(
+    engine: FaceEngine, meter: SharpnessMeter, picture: Picture, turn: Turn | None, /
+) -> MeasuredFaces:
+    """Measure the best face step by step: a `FaceMeasurer` wherever the engines are.
+
+    Raises:
+        EngineFailed: An engine broke.
+        Overloaded: An engine has no room.
+    """
+    faces = await engine.find(picture, turn)
+    if not faces:
+        return MeasuredFaces(faces)
+    best = faces[0]
+    try:
+        sharpness = await meter.sharpness(turned(picture, best), best.box)
+    except ImageNotEvaluable as error:
+        raise EngineFailed("a face lies outside its picture") from error
+    return MeasuredFaces(faces, sharpness, await engine.embed(picture, best))
+
+
 @dataclass(frozen=True, slots=True)
 class Engines:
     """The engines of an evaluation."""
@@ -53,6 +91,7 @@ class Engines:
     text: TextReader
     read_document: DocumentReader
     faces: FaceEngine
+    measure_faces: FaceMeasurer = measure_faces
     liveness: LivenessEngine | None = None
     """None: LIVENESS answers NOT_EVALUATED."""
     load: EngineLoad | None = None

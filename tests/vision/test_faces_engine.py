@@ -10,7 +10,8 @@ from app.vision.engines import EngineChoice, open_engines
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import load_core, load_detector, weights_folder
 from schemas.problems import EngineFailed
-from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Turn
+from streams.verification.engines import Engines, measure_faces
+from streams.vision_ports import Embedding, Face, FaceEngine, MeasuredFaces, Picture, Turn
 from tests.vision import portraits
 from tests.vision.portraits import astronaut, grace_hopper
 
@@ -24,10 +25,16 @@ def core() -> FaceCore:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def engine() -> AsyncIterator[FaceEngine]:
-    """The default engine as the service runs it."""
-    async with open_engines(EngineChoice(workers=1, waiting=4)) as engines:
-        yield engines.faces
+async def engines() -> AsyncIterator[Engines]:
+    """The default engines as the service runs them."""
+    async with open_engines(EngineChoice(workers=1, waiting=4)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def engine(engines: Engines) -> FaceEngine:
+    """The default face engine as the service runs it."""
+    return engines.faces
 
 
 def vector(core: FaceCore, picture: Picture) -> Embedding:
@@ -160,11 +167,32 @@ async def test_the_engine_finds_and_compares_in_the_pool(engine: FaceEngine) -> 
 
 
 @pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("turn", [None, 90, 270])
+async def test_one_exchange_measures_what_its_steps_measure(engines: Engines, turn: Turn | None) -> None:
+    lying = Picture(np.rot90(astronaut().pixels))
+    at_once = await engines.measure_faces(engines.faces, engines.decoder, lying, turn)
+    step_by_step = await measure_faces(engines.faces, engines.decoder, lying, turn)
+
+    assert (at_once.faces, at_once.sharpness) == (step_by_step.faces, step_by_step.sharpness)
+    assert bool(at_once.faces) == (turn != 270)
+    assert np.array_equal(at_once.embedding, step_by_step.embedding)  # type: ignore[arg-type]  # or both None
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_picture_without_a_face_has_nothing_measured(engines: Engines) -> None:
+    grey = Picture(np.full((300, 300, 3), 128, np.uint8))
+
+    assert await engines.measure_faces(engines.faces, engines.decoder, grey, None) == MeasuredFaces(())
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_the_engine_tells_a_copy_in_the_pool(engine: FaceEngine) -> None:
     one, other = astronaut(), portraits.scale(portraits.blur(astronaut(), 1.0), 1.4)
     faces = [(await engine.find(picture))[0] for picture in (one, other)]
 
     assert await engine.parallax(one, faces[0], other, faces[1]) < engine.copy_at
+    with pytest.raises(EngineFailed):
+        await engine.parallax(one, faces[0], other, Face((0.0, 0.0, 10.0, 10.0), 1.0, ()))
 
 
 @pytest.mark.asyncio(loop_scope="module")
