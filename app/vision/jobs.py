@@ -153,6 +153,7 @@ class Request(Frozen):
     picture_bytes: int = 0
     """Size of the picture's memory."""
     second: Layout | None = None
+    """Another picture, which the first one is compared with."""
     second_bytes: int = 0
     file_bytes: int = 0
     inline: bool = True

@@ -15,7 +15,7 @@ from typing_extensions import override
 from app.vision import images, jobs, measures, sandbox
 from app.vision.faces.parallax import parallax
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
-from app.vision.memory import packed, pixels_in
+from app.vision.memory import Layout, packed, pixels_in
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.verification.document_reader import read_findings
 from streams.verification.engines import measure_faces
@@ -151,15 +151,8 @@ def _carry_out(
     job: Job[Any], work: _Work, request: Request, rest: memoryview, fds: Sequence[int], engines: Loaded
 ) -> tuple[Reply, bytes]:
     waiting = iter(fds)
-    picture, second = (
-        Picture(pixels_in(mmap.mmap(next(waiting), size, access=mmap.ACCESS_READ), layout))
-        if layout is not None
-        else None
-        for layout, size in (
-            (request.picture, request.picture_bytes),
-            (request.second, request.second_bytes),
-        )
-    )
+    picture = _mapped(request.picture, request.picture_bytes, waiting)
+    second = _mapped(request.second, request.second_bytes, waiting)
     file = bytes(rest[request.args :])
     if not request.inline:
         with mmap.mmap(next(waiting), request.file_bytes, access=mmap.ACCESS_READ) as sent:
@@ -173,6 +166,13 @@ def _carry_out(
         return Reply(value=len(value)), value
     with mmap.mmap(next(waiting), jobs.RESULT_BYTES) as room:
         return _put(room, found), b""
+
+
+def _mapped(layout: Layout | None, size: int, fds: Iterator[int]) -> Picture | None:
+    """Return the picture behind the next descriptor, None if the request has none."""
+    if layout is None:
+        return None
+    return Picture(pixels_in(mmap.mmap(next(fds), size, access=mmap.ACCESS_READ), layout))
 
 
 def _put(room: mmap.mmap, found: Picture | bytes) -> Reply:

@@ -232,16 +232,16 @@ class RequiredChecks:
             Overloaded: An engine has no room.
         """
         engines = self._engines
-        found = await self.call(engines.measure_faces(engines.faces, engines.decoder, picture, turn))
-        faces = found.faces
+        measured = await self.call(engines.measure_faces(engines.faces, engines.decoder, picture, turn))
+        faces = measured.faces
         if not faces:
             return FaceView(FacesSeen(count=0, several_alike=False))
         best = faces[0]
         alike = any(
             area(other.box) >= self._policy.images.like_size_from * area(best.box) for other in faces[1:]
         )
-        seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=found.sharpness)
-        return FaceView(seen, best, found.embedding)
+        seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=measured.sharpness)
+        return FaceView(seen, best, measured.embedding)
 
     async def _read(self, document: Picture, today: date) -> tuple[DocumentFindings, Sharpness]:
         """Read the page and measure it."""

@@ -64,7 +64,6 @@ class Meter:
 
     pid: int
     idle_mib: float = 0.0
-    """The most between two images: a vision process that was replaced has not loaded its models again."""
     most_mib: float = 0.0
 
     def family(self) -> list[Any]:
@@ -108,11 +107,13 @@ async def looking(meter: Meter) -> AsyncIterator[None]:
 
 
 async def post_image(service: Service, meter: Meter, name: str, image: bytes, selfie: str) -> Cost:
-    """Post one image as a document and wait until it is decided."""
-    meter.most_mib = 0.0
+    """Post one image as a document and wait until it is decided.
+
+    A vision process that rests for `serving.IDLE_S` gives memory back; the next image costs it again.
+    """
+    meter.idle_mib, meter.most_mib = 0.0, 0.0
     await asyncio.to_thread(meter.look)
-    meter.idle_mib = max(meter.idle_mib, meter.most_mib)
-    spent, began = meter.cpu_s(), time.monotonic()
+    meter.idle_mib, spent, began = meter.most_mib, meter.cpu_s(), time.monotonic()
     key = f"hostile-{began}"
     body = {
         "subject_id": "hostile",
@@ -126,8 +127,7 @@ async def post_image(service: Service, meter: Meter, name: str, image: bytes, se
             status, answer, _ = await service.post(body, idempotency=key)
     took = time.monotonic() - began
     said = str(answer.get("code") or answer.get("status"))
-    more_mib = max(0.0, meter.most_mib - meter.idle_mib)
-    return Cost(name, status, said, meter.cpu_s() - spent, more_mib, took)
+    return Cost(name, status, said, meter.cpu_s() - spent, meter.most_mib - meter.idle_mib, took)
 
 
 async def neighbour(service: Service, key: str, every_s: float, stop: asyncio.Event) -> list[float]:

@@ -71,7 +71,6 @@ async def load(send: Callable[[int], Awaitable[int]], requests: int, at_once: in
     """Call `send` with 0..requests-1, never more than `at_once` under way; it answers a status."""
     numbers, latencies, answers = iter(range(requests)), list[float](), Counter[int]()
     steady = list[tuple[int, float]]()
-
     clients = max(1, min(at_once, requests))
 
     async def one_client() -> None:
