@@ -7,7 +7,7 @@ import sys
 from app.adapters.files.data_dir import PRIVATE_UMASK
 from app.cli.main import app
 from app.process.output import say_error
-from app.process.startup import CannotStart
+from app.process.startup import CannotStart, collect_seldom
 from app.settings import SettingsRefused
 from schemas.problems import StoreUnavailable
 
@@ -19,6 +19,7 @@ def main() -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.umask(PRIVATE_UMASK)  # libraries make files too
+    collect_seldom()
     try:
         app()
     except (SettingsRefused, CannotStart, StoreUnavailable) as refusal:

@@ -41,6 +41,18 @@ def resident():
     return psutil.Process().memory_info().rss
 """
 
+STARTED: Final = """
+import gc
+from app.process.startup import COLLECT_AFTER, collect_seldom, settle_memory
+
+collect_seldom()
+before = gc.get_stats()[2]["collections"]
+import app.composition.front, app.composition.worker
+print(gc.get_stats()[2]["collections"] == before)
+settle_memory()
+print(gc.get_threshold() == COLLECT_AFTER)
+"""
+
 FREED_BEFORE: Final = f"""{RESIDENT}
 blocks = [b"x" * 100_000 for _ in range(2_000)]
 full = resident()
@@ -90,6 +102,10 @@ def output_of(program: str) -> str:
 
 def test_garbage_that_grew_old_is_collected_however_much_start_up_left() -> None:
     assert output_of(KNOTS) == "True"
+
+
+def test_what_imports_made_is_not_looked_through_before_a_role_is_ready() -> None:
+    assert output_of(STARTED).split() == ["True", "True"]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what was freed")
