@@ -20,9 +20,11 @@ from app.settings import PREFIX, Settings
 READY_S: Final = 60.0
 """A start that takes longer has failed."""
 
-START_COLLECT_AFTER: Final = (100_000, 20, 100)
-"""As `COLLECT_AFTER`, until a role is ready: what imports make stays, and looking through it again and again
-was a tenth of the processor time of a start."""
+START_COLLECT_AFTER: Final = 100_000
+"""Allocations before the collector looks at the youngest objects, until a role is ready.
+
+What imports make stays: looking through it again and again was a tenth of the processor time of a start.
+"""
 
 COLLECT_AFTER: Final = (20_000, 5, 5)
 """Allocations before the collector looks at the youngest objects, and how seldom at older ones.
@@ -115,7 +117,7 @@ def _first_signal(act: Callable[[], object] = lambda: None) -> Iterator[asyncio.
 
 def collect_seldom() -> None:
     """Let the garbage collector look seldom while a process starts; `settle_memory` ends it for a role."""
-    gc.set_threshold(*START_COLLECT_AFTER)
+    gc.set_threshold(START_COLLECT_AFTER)
 
 
 def settle_memory() -> None:
