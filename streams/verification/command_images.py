@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Final
 
 import numpy as np
@@ -43,7 +44,7 @@ class CommandImages:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image concerned.
         """
         small = command.image_bytes is not None and command.image_bytes <= SMALL_BYTES
-        async with self._slots.taken(wanted=not (pixels or small)):
+        async with nullcontext() if pixels or small else self._slots.taken():
             shown, own = await asyncio.gather(  # a store may answer both at once
                 self._evidence.get(command.tenant_id, command.document_evidence_id),
                 self._evidence.get(command.tenant_id, command.selfie_evidence_id),

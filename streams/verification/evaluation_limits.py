@@ -1,7 +1,7 @@
 """Limit concurrent evaluations, fairly between tenants, and how often each is started."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final, Protocol
 
 import structlog
@@ -23,11 +23,8 @@ class EngineSlots:
         self._queue = TenantQueue()
 
     @asynccontextmanager
-    async def taken(self, *, wanted: bool = True) -> AsyncIterator[None]:
+    async def taken(self) -> AsyncIterator[None]:
         """Acquire a slot for the length of the context, for the tenant in `TENANT`."""
-        if not wanted:
-            yield
-            return
         await self._take(TENANT.get())
         try:
             yield
@@ -63,12 +60,15 @@ class EvaluationAttempts(Protocol):
         ...
 
 
+def counted(
+    tries: EvaluationAttempts | None, verification_id: VerificationId
+) -> AbstractAsyncContextManager[bool]:
+    """Count one attempt for the length of the context, which gives False when there were too many."""
+    return nullcontext(enter_result=True) if tries is None else _counted(tries, verification_id)
+
+
 @asynccontextmanager
-async def counted(tries: EvaluationAttempts | None, verification_id: VerificationId) -> AsyncIterator[bool]:
-    """Count one attempt for the length of the context; yield False when there were too many."""
-    if tries is None:
-        yield True
-        return
+async def _counted(tries: EvaluationAttempts, verification_id: VerificationId) -> AsyncIterator[bool]:
     began = await tries.begin(verification_id)
     if began > TRIES_MAX:
         log.error("verification.given_up", verification_id=verification_id, tries=began - 1)

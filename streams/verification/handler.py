@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from datetime import date, datetime
 
 import structlog
@@ -202,7 +203,8 @@ class EvaluateVerification:
         try:
             tries, real = (self._tries, True) if scenario is None else (None, False)
             with on_behalf_of(command.tenant_id):
-                async with self._slots.taken(wanted=real), counted(tries, command.verification_id) as may:
+                slot = self._slots.taken() if real else nullcontext()
+                async with slot, counted(tries, command.verification_id) as may:
                     pictures = await self._images.load(command, pixels=real) if may else None
                     evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pytest
+from cassandra.protocol import RESULT_KIND_ROWS
 from typing_extensions import override
 
 from app.adapters.cassandra import search_index
+from app.adapters.cassandra.binding import KnownColumns
 from app.adapters.cassandra.change_outbox import EVENTS
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.journal import CassandraJournal
@@ -326,6 +328,39 @@ async def test_no_more_requests_are_under_way_than_allowed(session: Session) -> 
     await asyncio.gather(*asked)
 
     assert (turns.fewest, turns._value) == (0, 3)
+
+
+async def test_columns_are_described_when_a_statement_is_prepared_and_again_once_they_changed(
+    contracts_keyspace: Address,
+) -> None:
+    described: list[bool] = []
+
+    class Noting(KnownColumns):
+        """Notes of every answer with rows whether their columns are described in it."""
+
+        @classmethod
+        @override
+        def decode_message(cls, *arguments: Any) -> Any:
+            message = super().decode_message(*arguments)
+            if getattr(message, "kind", None) == RESULT_KIND_ROWS:
+                described.append(message.column_metadata is not None)
+            return message
+
+    read = Statement("SELECT * FROM described WHERE id = ?")
+    async with open_session(contracts_keyspace, KEYSPACE) as session:
+        session.driver.client_protocol_handler = Noting
+        await session.define("CREATE TABLE described (id int PRIMARY KEY, name text, marks set<text>)")
+        try:
+            await session.execute(Statement("INSERT INTO described (id, name) VALUES (?, ?)"), (7, "n"))
+            before = [await session.execute(read, (7,)) for _ in range(3)]
+            known = described.copy()
+            await session.define("ALTER TABLE described ADD age int")
+            after = [await session.execute(read, (7,)) for _ in range(2)]
+        finally:
+            await session.define("DROP TABLE described")
+
+    assert (before, known) == ([[(7, None, "n")]] * 3, [False] * 3)
+    assert after == [[(7, None, None, "n")]] * 2
 
 
 async def test_who_is_cancelled_gives_its_turn_back_once_it_is_answered(session: Session) -> None:

@@ -65,6 +65,15 @@ def files(folder: Path) -> int:
     return len(list(folder.glob("*/*/*")))
 
 
+def break_files(folder: Path, gone: EvidenceId, altered: EvidenceId, unreadable: EvidenceId) -> None:
+    """Remove one file, write another over, and put a folder in the place of the third."""
+    places = {name: next(folder.glob(f"*/*/{name}.*")) for name in (gone, altered, unreadable)}
+    places[gone].unlink()
+    places[altered].write_bytes(bytes(64))
+    places[unreadable].unlink()
+    places[unreadable].mkdir()
+
+
 async def is_stored(store: EvidenceStore, evidence_id: EvidenceId) -> bool:
     """Whether it can be read whole."""
     try:
@@ -197,6 +206,20 @@ async def test_who_read_the_row_of_a_rival_that_lost_reads_the_one_that_counts(
 
     store._lookup = OutdatedOnce(session)
     assert await store.get(ACME, DOCUMENT) == b"second"
+
+
+async def test_what_is_read_at_once_is_each_what_became_of_its_own_file(
+    session: Session, folder: Path
+) -> None:
+    store = open_evidence(session, folder)
+    names = [EvidenceId(derive_id("ev", str(n))) for n in range(8)]
+    await store.put([build_evidence_draft(b"image", evidence_id=name) for name in names])
+    break_files(folder, *names[:3])
+
+    answers = await asyncio.gather(*(store.get(ACME, name) for name in names), return_exceptions=True)
+
+    assert [type(answer) for answer in answers[:3]] == [Damaged, Damaged, StoreUnavailable]
+    assert answers[3:] == [b"image"] * 5
 
 
 @pytest.mark.parametrize(

@@ -78,13 +78,3 @@ async def test_a_turn_that_is_given_up_goes_to_the_next() -> None:
     await asyncio.sleep(0)
     assert engine.order == ["first", "last", "after"]
     await engine.end_one()
-
-
-async def test_who_wants_no_turn_waits_for_none() -> None:
-    engine = Engine(1)
-    engine.ask("first")
-    await asyncio.sleep(0)
-
-    async with engine.turns.taken(wanted=False):
-        assert engine.order == ["first"]
-    await engine.end_one()

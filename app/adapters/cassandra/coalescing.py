@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, TypeVar, cast
 
-from schemas.problems import StoreUnavailable
+from schemas.problems import StoreUnavailable, VeristreamError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -130,3 +130,18 @@ class Coalescer(Generic[Item, Answer]):
                 call.answer.set_exception(error)
             else:
                 call.answer.set_result(cast("Answer", answer))
+
+
+async def run_in_thread(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer | Exception]:
+    """Do blocking work in one thread, and return the result of each, or its error of the system or a port.
+
+    To wake a thread for each takes longer than to read a small file.
+    """
+    return await asyncio.to_thread(lambda: [_outcome(work) for work in works])
+
+
+def _outcome(work: Callable[[], Answer]) -> Answer | Exception:
+    try:
+        return work()
+    except (OSError, VeristreamError) as error:
+        return error

@@ -11,6 +11,7 @@ from cassandra import AuthenticationFailed, InvalidRequest, UnresolvableContactP
 from cassandra.cluster import NoHostAvailable
 from typing_extensions import override
 
+from app.adapters.cassandra.binding import KnownColumns
 from app.adapters.cassandra.driver import (
     Cluster,
     ExponentialReconnectionPolicy,
@@ -86,6 +87,7 @@ def _connect(address: Address, keyspace: str | None, connections: type[LoopConne
         raise StoreUnavailable(f"no address is known for {address}: {_NAMES}") from error
     try:
         driver = cluster.connect()
+        driver.client_protocol_handler = KnownColumns
         refusal = _wrong_dc(cluster, address)
         if refusal is not None:
             raise refusal

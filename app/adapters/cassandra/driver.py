@@ -1,8 +1,12 @@
 """The parts of the driver in use, which ships no types and is `Any` here alone, and execution profiles."""
 
+from functools import lru_cache
 from typing import Any, Final
 
-from cassandra import ConsistencyLevel, auth, cluster, connection, policies, query
+from cassandra import ConsistencyLevel, auth, cluster, connection, policies, protocol, query, segment
+
+segment.compute_crc24 = lru_cache(maxsize=4096)(segment.compute_crc24)
+"""The checksum of a header, which says a length and little else: bit by bit in Python it takes 2.4 us."""
 
 Cluster: Final[Any] = cluster.Cluster
 ExecutionProfile: Final[Any] = cluster.ExecutionProfile
@@ -17,6 +21,8 @@ FallthroughRetryPolicy: Final[Any] = policies.FallthroughRetryPolicy
 ExponentialReconnectionPolicy: Final[Any] = policies.ExponentialReconnectionPolicy
 BatchStatement: Final[Any] = query.BatchStatement
 BoundStatement: Final[Any] = query.BoundStatement
+ProtocolHandler: Final[Any] = protocol.ProtocolHandler
+ExecuteMessage: Final[Any] = protocol.ExecuteMessage
 LOGGED: Final[Any] = query.BatchType.LOGGED
 dict_factory: Final[Any] = query.dict_factory
 tuple_factory: Final[Any] = query.tuple_factory

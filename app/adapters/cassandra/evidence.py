@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from typing_extensions import override
 
-from app.adapters.cassandra.coalescing import Coalescer
+from app.adapters.cassandra.coalescing import Coalescer, run_in_thread
 from app.adapters.cassandra.evidence_rows import (
     AGE_DAY,
     DAY_MICROS,
@@ -65,6 +65,8 @@ class CassandraEvidenceStore(EvidenceStore):
         self._listed: set[Write] = set()
         """What lists `_day`, once written; while it lasts no sweep takes it away."""
         self._write_rows = Coalescer(self._write_many, most=BATCH_BYTES, size_of=attrgetter("size"))
+        self._read = Coalescer[Callable[[], bytes], bytes | Exception](run_in_thread, most=4, at_once=4)
+        """Read files: so many threads at once, each so many files."""
 
     @override
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
@@ -157,7 +159,7 @@ class CassandraEvidenceStore(EvidenceStore):
         if key is None:
             raise Damaged("the subject's key is gone")
         name, kind = row.evidence_id, row.kind.value
-        return await _in_thread(lambda: key.open(name, kind, self._blobs.read(stored.file)))
+        return _given(await self._read(lambda: key.open(name, kind, self._blobs.read(stored.file))))
 
     @override
     async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
@@ -227,11 +229,7 @@ class CassandraEvidenceStore(EvidenceStore):
     async def _remove(self, files: Iterable[BlobName]) -> None:
         spare = list(files)
         if spare:
-            await _in_thread(lambda: self._remove_now(spare))
-
-    def _remove_now(self, files: Iterable[BlobName]) -> None:
-        for file in files:
-            self._blobs.remove(file)
+            await _in_thread(lambda: self._blobs.remove(*spare))
 
 
 def _owner(draft: EvidenceDraft) -> tuple[TenantId, SubjectId]:
@@ -239,10 +237,14 @@ def _owner(draft: EvidenceDraft) -> tuple[TenantId, SubjectId]:
 
 
 async def _in_thread(work: Callable[[], _Result]) -> _Result:
-    """Work with files beside the loop; a disk that fails is a store that is away."""
-    try:
-        return await asyncio.to_thread(work)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StoreUnavailable(f"evidence files: {error.strerror}") from error
+    """Work with files beside the loop."""
+    return _given((await run_in_thread([work]))[0])
+
+
+def _given(result: _Result | Exception) -> _Result:
+    """Return a result, or raise what came in its place; a disk that fails is a store that is away."""
+    if isinstance(result, OSError) and not isinstance(result, FileNotFoundError):
+        raise StoreUnavailable(f"evidence files: {result.strerror}") from result
+    if isinstance(result, Exception):
+        raise result
+    return result
