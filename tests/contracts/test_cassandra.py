@@ -1,6 +1,7 @@
 """What only the Cassandra adapter has: outboxes, unknown outcomes, keyspaces, folders, many processes."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
+from cassandra.cluster import ResponseFuture
 from cassandra.protocol import RESULT_KIND_ROWS
 from typing_extensions import override
 
@@ -328,6 +330,22 @@ async def test_no_more_requests_are_under_way_than_allowed(session: Session) -> 
     await asyncio.gather(*asked)
 
     assert (turns.fewest, turns._value) == (0, 3)
+
+
+async def test_a_request_that_was_answered_leaves_nothing_to_the_garbage_collector(session: Session) -> None:
+    read, write = Statement("SELECT name FROM settings LIMIT 1"), ("leaves", b"nothing")
+    insert = Statement("INSERT INTO settings (name, value) VALUES (?, ?)")
+    await session.batch([(insert, write), (insert, write)])
+    gc.collect()
+    gc.disable()
+    try:
+        await session.execute(read)
+        await session.batch([(insert, write), (insert, write)])
+        left = [one for one in gc.get_objects() if isinstance(one, ResponseFuture)]
+    finally:
+        gc.enable()
+
+    assert left == []
 
 
 async def test_columns_are_described_when_a_statement_is_prepared_and_again_once_they_changed(

@@ -267,6 +267,7 @@ class Session:
     def _on_answer(self, rows: list[Any] | None, asked: Any, waiting: "asyncio.Future[_Page]") -> None:
         """Called on the loop, or on a thread of the driver's."""
         page = _Page(rows or [], ResultSet(asked, rows).paging_state)
+        asked.clear_callbacks()  # they lead back to it: all of it would be left to the garbage collector
         self._settle_soon(waiting, page)
 
     def _on_error(self, error: BaseException, waiting: "asyncio.Future[_Page]") -> None:
