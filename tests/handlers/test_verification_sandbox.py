@@ -106,6 +106,18 @@ async def test_a_clock_that_runs_ahead_never_makes_a_scenario_slower() -> None:
     assert stage.pauses == [5.0]
 
 
+async def test_a_scenario_is_decided_while_every_slot_is_taken() -> None:
+    stage, slots = Stage(), EngineSlots(1)
+    handler = stage.handler
+    handler._slots = slots
+    command = await stage.keep(subject_id=SubjectId("sim:approved"), livemode=False)
+
+    async with slots.taken(), asyncio.timeout(30):
+        decided = await handler(command)
+
+    assert not decided.replayed
+
+
 async def test_only_small_images_are_examined_while_every_slot_is_taken() -> None:
     stage, slots = Stage(), EngineSlots(1)
     checks = RequiredChecks(stage.scene_engines, stage.policy)

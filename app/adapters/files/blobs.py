@@ -2,7 +2,7 @@
 
 A file is complete and flushed before the row that names it is committed, and nothing reads a file
 that no row names; so there is neither a half-written nor an overwritten piece of evidence, and no
-rename is needed. What an interruption leaves behind is an orphan, found by `orphans`.
+rename is needed. What an interruption leaves behind is an orphan, found by the store's sweep.
 
 Each call of the system lets go of the interpreter, which a thread beside a busy event loop is then given
 back up to 5 ms later: so there are three of them for a file written and four for one that is read.
