@@ -134,22 +134,21 @@ def _count_batches() -> None:
 
 
 def _count_cassandra() -> None:
-    from cassandra import cluster  # noqa: PLC0415 - seconds, where it is used
+    from app.adapters.cassandra.requests import Requests  # noqa: PLC0415 - seconds, where it is used
 
-    session_class: Any = cluster.Session
-    plain = session_class.execute_async
+    requests: Any = Requests  # its own method is replaced
+    plain = requests.ask
 
-    def execute_async(session: Any, statement: Any, *arguments: Any, **options: Any) -> Any:
-        text = getattr(getattr(statement, "prepared_statement", statement), "query_string", None)
+    async def ask(own: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        text = getattr(getattr(query, "prepared_statement", query), "query_string", None)
         if text is None:  # a batch
             COUNTS["cassandra batch"] += 1
-            inside = getattr(statement, "_statements_and_parameters", ())
-            COUNTS["cassandra statements of batches"] += len(inside)
+            COUNTS["cassandra statements of batches"] += len(query.statements)
         else:
             COUNTS[f"cassandra {'conditional ' if ' IF ' in text else ''}{_verb(text)} {_table(text)}"] += 1
-        return plain(session, statement, *arguments, **options)
+        return await plain(own, query, *arguments, **options)
 
-    session_class.execute_async = execute_async
+    requests.ask = ask
 
 
 def measure_on_demand(report: Path) -> None:

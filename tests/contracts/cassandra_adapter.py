@@ -13,9 +13,11 @@ from threading import Thread
 from typing import Any, Final
 
 from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.driver import AWAY
 from app.adapters.cassandra.keyspace import migrate
+from app.adapters.cassandra.requests import IN_FLIGHT, Requests
 from app.adapters.cassandra.schema import TABLES
-from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
+from app.adapters.cassandra.session import Session
 from app.adapters.cassandra.stores import build_stores
 from schemas.ids import EvidenceId
 from tests.builders import ACME
@@ -108,8 +110,8 @@ async def lasting_session(address: Address) -> AsyncIterator[Session]:
 def session_of(address: Address) -> Session:
     """Return a session of its own over the run's connection and what was prepared on it."""
     shared = _CONNECTIONS[str(address)].session
-    turns = asyncio.Semaphore(IN_FLIGHT)
-    return Session(shared.cluster, shared.driver, asyncio.get_running_loop(), turns, shared._ready)
+    requests = Requests(shared.driver, asyncio.get_running_loop(), asyncio.Semaphore(IN_FLIGHT))
+    return Session(shared.cluster, shared.driver, requests, shared._ready)
 
 
 @asynccontextmanager

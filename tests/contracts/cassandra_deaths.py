@@ -19,16 +19,11 @@ class DyingSession(Session):
 
     @override
     async def execute(
-        self,
-        statement: Statement,
-        parameters: Sequence[object] = (),
-        *,
-        idempotent: bool = True,
-        serial: bool = False,
+        self, statement: Statement, parameters: Sequence[object] = (), *, serial: bool = False
     ) -> Sequence[Row]:
         reads = statement.cql.lstrip().startswith("SELECT")
         self._live(0 if reads else 1)
-        rows = await Session.execute(self, statement, parameters, idempotent=idempotent, serial=serial)
+        rows = await Session.execute(self, statement, parameters, serial=serial)
         self._answer()
         return rows
 
@@ -59,6 +54,4 @@ class DyingSession(Session):
 
 def dying(session: Session, lives: int, *, unanswered: bool = False) -> DyingSession:
     """Return a session over the same connections that dies after so many writes."""
-    return DyingSession(
-        session.cluster, session.driver, session.loop, session.turns, lives=lives, unanswered=unanswered
-    )
+    return DyingSession(session.cluster, session.driver, session.requests, lives=lives, unanswered=unanswered)

@@ -85,7 +85,7 @@ class DelayedSession(Session):
 
 def delayed_session(session: Session) -> DelayedSession:
     """Return a session over the same connections."""
-    return DelayedSession(session.cluster, session.driver, session.loop, session.turns)
+    return DelayedSession(session.cluster, session.driver, session.requests)
 
 
 @pytest.mark.parametrize(("lives", "unanswered"), [(0, True), (1, False), (1, True)])
@@ -146,7 +146,7 @@ class Troubles:
             return self._session
         if trouble == "late":
             slow = delayed_session(self._session)
-            slow.loop.call_later(self._chance.uniform(0.0, 2 * SETTLE_S), slow.go.set)
+            slow.requests.loop.call_later(self._chance.uniform(0.0, 2 * SETTLE_S), slow.go.set)
             return slow
         return dying(self._session, self._chance.randrange(3), unanswered=trouble == "dies unanswered")
 

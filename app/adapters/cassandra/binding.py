@@ -66,6 +66,12 @@ class LoggedBatch(BatchStatement):  # type: ignore[misc]  # ships no types
         super().__init__(LOGGED, consistency_level=ConsistencyLevel.LOCAL_QUORUM)
         self.add(first)
 
+    @property
+    def statements(self) -> list[Any]:
+        """The statements as they are sent."""
+        added: list[Any] = self._statements_and_parameters
+        return added
+
     def append(self, prepared: Prepared, parameters: Sequence[object]) -> None:
         """Add a statement with its values."""
         self._statements_and_parameters.append((True, prepared.query_id, prepared.values(parameters)))

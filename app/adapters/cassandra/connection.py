@@ -13,13 +13,15 @@ from typing_extensions import override
 
 from app.adapters.cassandra.binding import KnownColumns
 from app.adapters.cassandra.driver import (
+    AWAY,
     Cluster,
     ExponentialReconnectionPolicy,
     PlainTextAuthProvider,
     build_profiles,
 )
 from app.adapters.cassandra.loop_connection import LoopConnection, on_loop
-from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
+from app.adapters.cassandra.requests import IN_FLIGHT, Requests
+from app.adapters.cassandra.session import Session
 from app.adapters.shared.opening import StoreRefused
 from schemas.problems import StoreUnavailable, VeristreamError
 
@@ -69,7 +71,7 @@ async def open_session(
         connecting.add_done_callback(_abandon)
         raise
     try:
-        yield Session(cluster, driver, loop, asyncio.Semaphore(in_flight))
+        yield Session(cluster, driver, Requests(driver, loop, asyncio.Semaphore(in_flight)))
     finally:
         await asyncio.to_thread(cluster.shutdown)
 

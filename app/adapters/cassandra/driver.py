@@ -3,7 +3,23 @@
 from functools import lru_cache
 from typing import Any, Final
 
-from cassandra import ConsistencyLevel, auth, cluster, connection, policies, protocol, query, segment
+import cassandra
+from cassandra import (
+    ConsistencyLevel,
+    DriverException,
+    RequestValidationException,
+    auth,
+    cluster,
+    connection,
+    policies,
+    protocol,
+    query,
+    segment,
+)
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionBusy, ConnectionException
+from cassandra.pool import NoConnectionsAvailable
+from cassandra.protocol import ErrorMessage
 
 segment.compute_crc24 = lru_cache(maxsize=4096)(segment.compute_crc24)
 """The checksum of a header, which says a length and little else: bit by bit in Python it takes 2.4 us."""
@@ -23,9 +39,24 @@ BatchStatement: Final[Any] = query.BatchStatement
 BoundStatement: Final[Any] = query.BoundStatement
 ProtocolHandler: Final[Any] = protocol.ProtocolHandler
 ExecuteMessage: Final[Any] = protocol.ExecuteMessage
+BatchMessage: Final[Any] = protocol.BatchMessage
+OperationTimedOut: Final[Any] = cassandra.OperationTimedOut
+FETCH_SIZE_UNSET: Final[Any] = query.FETCH_SIZE_UNSET
 LOGGED: Final[Any] = query.BatchType.LOGGED
 dict_factory: Final[Any] = query.dict_factory
 tuple_factory: Final[Any] = query.tuple_factory
+AWAY: Final = (DriverException, NoHostAvailable, ConnectionException, ConnectionBusy, ErrorMessage)
+"""What the driver raises when a request was not answered as asked."""
+
+REFUSED: Final = (RequestValidationException, protocol.RequestValidationException)
+"""Among them: the statement itself was refused."""
+
+NEVER_SENT: Final = (*REFUSED, NoHostAvailable)
+"""Among them: sending it again at once would change nothing, and nothing of it was done."""
+
+NOT_TAKEN: Final = (ConnectionBusy, ConnectionException, NoConnectionsAvailable, NoHostAvailable)
+"""Raised where a connection takes nothing just now."""
+
 PLAIN: Final = "plain"
 """Reads and writes at LOCAL_QUORUM; what was written is visible to the next read."""
 

@@ -2,33 +2,18 @@
 
 import asyncio
 import random
-import threading
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from cassandra import DriverException, RequestValidationException, protocol
-from cassandra.cluster import NoHostAvailable
-from cassandra.connection import ConnectionBusy, ConnectionException
-from cassandra.protocol import ErrorMessage
-
 from app.adapters.cassandra.binding import LoggedBatch, Prepared
-from app.adapters.cassandra.driver import LIGHTWEIGHT, PLAIN, SERIAL, ResultSet
+from app.adapters.cassandra.driver import AWAY, LIGHTWEIGHT, NEVER_SENT, PLAIN, REFUSED, SERIAL
+from app.adapters.cassandra.pooled_connections import Page
+from app.adapters.cassandra.requests import Requests
 from schemas.problems import StoreUnavailable
 
 Row: TypeAlias = tuple[Any, ...]
 """The selected columns, in their order."""
-
-IN_FLIGHT: Final = 512
-"""Requests under way at once; later ones wait. Far below the 32,768 streams of a connection."""
-
-WAIT_S: Final = 4.0
-"""How long a request waits for its turn before the store counts as unavailable, in seconds."""
-
-TRIES: Final = 2
-"""How often an idempotent request is sent before the store counts as unavailable."""
 
 CONTENDED_S: Final = 10.0
 """How long the outcome of a lightweight transaction may stay unknown before the store is unavailable."""
@@ -46,15 +31,6 @@ BATCH_BYTES: Final = 40 * 1024
 
 _ROW_BYTES: Final = 64
 """What a row takes beside its values, about."""
-
-AWAY: Final = (DriverException, NoHostAvailable, ConnectionException, ConnectionBusy, ErrorMessage)
-"""What the driver raises when a request was not answered as asked."""
-
-REFUSED: Final = (RequestValidationException, protocol.RequestValidationException)
-"""Among them: the statement itself was refused."""
-
-NEVER_SENT: Final = (*REFUSED, NoHostAvailable)
-"""Among them: sending it again at once would change nothing, and nothing of it was done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +66,6 @@ class Settled:
 
 
 @dataclass(slots=True)
-class _Page:
-    rows: list[Any]
-    next_page: bytes | None
-
-
-@dataclass(slots=True)
 class Session:
     """A session of the driver, used from one event loop; `open_session` makes it.
 
@@ -105,16 +75,10 @@ class Session:
 
     cluster: Any
     driver: Any
-    loop: asyncio.AbstractEventLoop
-    turns: asyncio.Semaphore
+    requests: Requests
     _ready: dict[Statement, Prepared] = field(default_factory=dict)
     _preparing: dict[Statement, "asyncio.Future[Prepared]"] = field(default_factory=dict)
-    _answers: "deque[tuple[asyncio.Future[_Page], _Page | BaseException]]" = field(default_factory=deque)
-    """What the driver's thread brought and the loop has not taken yet."""
-    _woken: bool = False
     _last_write_time: int = 0
-    _thread_id: int = field(default_factory=threading.get_ident)
-    """Of the thread that runs the loop."""
 
     def write_time(self, micros: int) -> int:
         """Return the moment, or one soon after it that no other write has which asked here.
@@ -125,20 +89,14 @@ class Session:
         return self._last_write_time
 
     async def execute(
-        self,
-        statement: Statement,
-        parameters: Sequence[object] = (),
-        *,
-        idempotent: bool = True,
-        serial: bool = False,
+        self, statement: Statement, parameters: Sequence[object] = (), *, serial: bool = False
     ) -> Sequence[Row]:
         """Return the first page of the answer: all of it when the statement has a LIMIT (5,000 rows at most).
 
         `serial` reads behind every lightweight transaction, at LOCAL_SERIAL; else at LOCAL_QUORUM.
         """
         bound = await self._bind((statement, parameters))
-        profile = SERIAL if serial else PLAIN
-        page = await self._ask(bound, profile, tries=TRIES if idempotent else 1)
+        page = await self._ask(bound, SERIAL if serial else PLAIN)
         return [tuple(row.values()) for row in page.rows] if serial else page.rows
 
     async def pages(
@@ -147,10 +105,10 @@ class Session:
         """Yield the answer page by page, however long it is; a page may be empty."""
         bound = await self._bind((statement, parameters))
         bound.fetch_size = fetch_size
-        page = await self._ask(bound, PLAIN, tries=TRIES)
+        page = await self._ask(bound, PLAIN)
         yield page.rows
         while page.next_page is not None:
-            page = await self._ask(bound, PLAIN, tries=TRIES, after=page.next_page)
+            page = await self._ask(bound, PLAIN, page.next_page)
             yield page.rows
 
     async def batch(self, writes: Sequence[Write]) -> None:
@@ -162,12 +120,12 @@ class Session:
             return
         first = await self._bind(writes[0])
         if len(writes) == 1:
-            await self._ask(first, PLAIN, tries=TRIES)
+            await self._ask(first, PLAIN)
             return
         whole = LoggedBatch(first)
         for statement, parameters in writes[1:]:
             whole.append(self._ready.get(statement) or await self._prepare(statement), parameters)
-        await self._ask(whole, PLAIN, tries=TRIES)
+        await self._ask(whole, PLAIN)
 
     async def lwt(self, attempt: Attempt) -> Settled:
         """Compare and set; while the outcome is unknown it is tried again, and what stands then decides.
@@ -177,11 +135,11 @@ class Session:
         """
         bound = await self._bind(attempt.write)
         doubt: BaseException | None = None
-        until = self.loop.time() + CONTENDED_S
+        until = self.requests.loop.time() + CONTENDED_S
         pause_s = PAUSE_S
-        while doubt is None or self.loop.time() < until:
+        while doubt is None or self.requests.loop.time() < until:
             try:
-                answer, *_ = (await self._send(bound, LIGHTWEIGHT)).rows  # a batch answers once for each row
+                page = await self.requests.ask(bound, LIGHTWEIGHT, again=doubt is not None)
             except AWAY as error:
                 if isinstance(error, REFUSED if doubt else NEVER_SENT):
                     raise _as_port_error(error) from error
@@ -189,7 +147,7 @@ class Session:
                 await asyncio.sleep(pause_s * random.SystemRandom().random())
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 continue
-            if answer["[applied]"]:
+            if page.rows[0]["[applied]"]:
                 return Settled(applied=True)
             rows = await self._standing(attempt)
             return Settled(applied=doubt is not None and _is_own(attempt, rows), rows=rows)
@@ -204,7 +162,7 @@ class Session:
 
     async def _standing(self, attempt: Attempt) -> Sequence[Mapping[str, Any]]:
         bound = await self._bind(attempt.standing)
-        return (await self._ask(bound, SERIAL, tries=TRIES)).rows
+        return (await self._ask(bound, SERIAL)).rows
 
     async def _bind(self, write: Write) -> Any:
         statement, parameters = write
@@ -227,77 +185,16 @@ class Session:
         self._ready[statement] = prepared
         return prepared
 
-    async def _ask(self, query: Any, profile: str, *, tries: int, after: bytes | None = None) -> _Page:
+    async def _ask(self, query: Any, profile: str, after: bytes | None = None) -> Page:
+        """Send, and once more where nothing is known of the first time; all that is asked is idempotent."""
+        again = False
         while True:
-            tries -= 1
             try:
-                return await self._send(query, profile, after)
+                return await self.requests.ask(query, profile, after, again=again)
             except AWAY as error:
-                if tries <= 0 or isinstance(error, NEVER_SENT):
+                if again or isinstance(error, NEVER_SENT):
                     raise _as_port_error(error) from error
-
-    async def _send(self, query: Any, profile: str, after: bytes | None = None) -> _Page:
-        """Send once; the turn ends when the driver is done with it, not when nobody waits any more."""
-        await self._take_turn()
-        waiting: asyncio.Future[_Page] = self.loop.create_future()
-        asked = None
-        try:
-            asked = self.driver.execute_async(query, execution_profile=profile, paging_state=after)
-        finally:
-            if asked is None:  # it was never sent
-                self.turns.release()
-        asked.add_callbacks(
-            callback=self._on_answer,
-            callback_args=(asked, waiting),
-            errback=self._on_error,
-            errback_args=(waiting,),
-        )
-        return await waiting
-
-    async def _take_turn(self) -> None:
-        if not self.turns.locked():
-            await self.turns.acquire()
-            return
-        try:
-            async with asyncio.timeout(WAIT_S):
-                await self.turns.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable(f"more than {IN_FLIGHT} requests wait for Cassandra") from error
-
-    def _on_answer(self, rows: list[Any] | None, asked: Any, waiting: "asyncio.Future[_Page]") -> None:
-        """Called on the loop, or on a thread of the driver's."""
-        page = _Page(rows or [], ResultSet(asked, rows).paging_state)
-        asked.clear_callbacks()  # they lead back to it: all of it would be left to the garbage collector
-        self._settle_soon(waiting, page)
-
-    def _on_error(self, error: BaseException, waiting: "asyncio.Future[_Page]") -> None:
-        """Called on the loop, or on a thread of the driver's."""
-        self._settle_soon(waiting, error)
-
-    def _settle_soon(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
-        """Settle at once on the loop; on another thread wake it once for all answers before it looks."""
-        if threading.get_ident() == self._thread_id:
-            self._settle(waiting, outcome)
-            return
-        self._answers.append((waiting, outcome))
-        if not self._woken:
-            self._woken = True
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self.loop.call_soon_threadsafe(self._settle_all)
-
-    def _settle_all(self) -> None:
-        self._woken = False  # before the answers are taken: a later one wakes the loop again
-        while self._answers:
-            self._settle(*self._answers.popleft())
-
-    def _settle(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
-        self.turns.release()
-        if waiting.done():
-            return  # the caller was cancelled
-        if isinstance(outcome, BaseException):
-            waiting.set_exception(outcome)
-        else:
-            waiting.set_result(outcome)
+                again = True
 
 
 def _is_own(attempt: Attempt, rows: Sequence[Mapping[str, Any]]) -> bool:
