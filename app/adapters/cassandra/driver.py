@@ -1,4 +1,7 @@
-"""The parts of the driver in use, which ships no types and is `Any` here alone, and execution profiles."""
+"""The parts of the driver in use, which ships no types and is `Any` here alone.
+
+With them, what its errors say of a request, and its execution profiles.
+"""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -54,7 +57,7 @@ REFUSED: Final = (RequestValidationException, protocol.RequestValidationExceptio
 NEVER_SENT: Final = (*REFUSED, NoHostAvailable)
 """Among them: sending it again at once would change nothing, and nothing of it was done."""
 
-NOT_TAKEN: Final = (ConnectionBusy, ConnectionException, NoConnectionsAvailable, NoHostAvailable)
+NOT_TAKEN: Final = (ConnectionBusy, ConnectionException, NoConnectionsAvailable)
 """Raised where a connection takes nothing just now."""
 
 PLAIN: Final = "plain"

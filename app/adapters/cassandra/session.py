@@ -147,7 +147,7 @@ class Session:
                 await asyncio.sleep(pause_s * random.SystemRandom().random())
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 continue
-            if page.rows[0]["[applied]"]:
+            if page.rows[0]["[applied]"]:  # a batch answers once for each row
                 return Settled(applied=True)
             rows = await self._standing(attempt)
             return Settled(applied=doubt is not None and _is_own(attempt, rows), rows=rows)
